@@ -67,6 +67,20 @@ pub(crate) async fn change_binding(
     key: &Key,
     event: Event,
 ) -> Result<BindingDecision, BindingChangeError> {
+    let changed = change_binding_if(context, key, |_, _, _| Some(event.clone()));
+    // An event always leads to a decision.
+    changed.await?.ok_or(BindingChangeError::Contended)
+}
+
+/// The same for an event that follows from what is stored, each time it is read. `None`: there is none.
+///
+/// # Errors
+/// See [`BindingChangeError`].
+pub(crate) async fn change_binding_if(
+    context: &PlatformContext,
+    key: &Key,
+    event: impl Fn(&Binding, &Instance, &BrokerView) -> Option<Event>,
+) -> Result<Option<BindingDecision>, BindingChangeError> {
     let records = &context.records;
     for _ in 0..TRIES_MAX {
         let was = records.load::<Binding>(key).await?;
@@ -82,7 +96,10 @@ pub(crate) async fn change_binding(
             Record::Absent => return Err(BindingEventError::NoInstance.into()),
         };
         let view = context.brokers.view(instance.broker).await?;
-        let decision = decide(context, &view, Some(binding), event.clone())?;
+        let Some(event) = event(&binding, &instance, &view) else {
+            return Ok(None);
+        };
+        let decision = decide(context, &view, Some(binding), event)?;
         let change = BindingChange {
             context,
             key,
@@ -92,7 +109,7 @@ pub(crate) async fn change_binding(
             now: records.now(),
         };
         if commit_change(&change, |commit| commit).await? {
-            return Ok(decision);
+            return Ok(Some(decision));
         }
     }
     Err(BindingChangeError::Contended)

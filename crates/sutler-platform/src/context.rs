@@ -4,6 +4,7 @@ use crate::brokers::Brokers;
 use crate::end_waiters::EndWaiters;
 use crate::lifecycle::intent::OperationId;
 use crate::platform_records::PlatformRecords;
+use crate::retention::RetentionSettings;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -18,6 +19,8 @@ pub(crate) struct PlatformContext {
     pub(crate) waiters: EndWaiters,
     /// Lifetime of a worker's lease: a process may be paused for so long before it sends.
     pub(crate) lease: Duration,
+    /// How long what has ended is kept.
+    pub(crate) retention: RetentionSettings,
 }
 
 /// A fresh id. Operations, resources and their ids at brokers have the same source, which a simulation replaces.

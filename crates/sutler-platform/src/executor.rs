@@ -23,12 +23,14 @@ pub(crate) use instance_run::{
 };
 
 use crate::context::PlatformContext;
+use crate::periodic::{give_up_task, run_task};
 use crate::records::{BINDING, BROKER_STATE, CATALOG_SYNC, INSTANCE, ORPHAN};
 use async_trait::async_trait;
 use run_error::RunError;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{Executor, Lost, Run, RunResult};
+use sutler_records::SINGLETON;
 
 /// Wait before an operation is tried again whose records or broker could not be read.
 const AFTER_FAULT: Duration = Duration::from_secs(2);
@@ -68,6 +70,7 @@ impl PlatformExecutor {
             kind if kind == ORPHAN.as_str() => orphan_run::run_orphan(context, run).await,
             kind if kind == BROKER_STATE.as_str() => Ok(self.probe(run.clone(), takeovers).await?),
             kind if kind == CATALOG_SYNC.as_str() => Ok(self.sync(run.clone(), takeovers).await?),
+            kind if kind == SINGLETON.as_str() => Ok(self.periodic(run, takeovers).await?),
             _ => Err(RunError::UnknownKind),
         };
         match result {
@@ -94,6 +97,13 @@ impl PlatformExecutor {
         match takeovers {
             Takeovers::Few => self.context.brokers.execute_sync(run).await,
             Takeovers::TooMany => self.context.brokers.give_up_sync(run).await,
+        }
+    }
+
+    async fn periodic(&self, run: &Run, takeovers: Takeovers) -> Result<RunResult, Lost> {
+        match takeovers {
+            Takeovers::Few => run_task(&self.context, run).await,
+            Takeovers::TooMany => give_up_task(&self.context, run).await,
         }
     }
 }

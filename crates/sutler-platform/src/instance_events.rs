@@ -63,6 +63,20 @@ pub(crate) async fn change_instance(
     key: &Key,
     event: impl Fn(&Instance, &BrokerView) -> Event,
 ) -> Result<InstanceDecision, InstanceChangeError> {
+    let changed = change_instance_if(context, key, |it, view| Some(event(it, view)));
+    // An event always leads to a decision.
+    changed.await?.ok_or(InstanceChangeError::Contended)
+}
+
+/// The same for an event that need not be. `None`: there is none.
+///
+/// # Errors
+/// See [`InstanceChangeError`].
+pub(crate) async fn change_instance_if(
+    context: &PlatformContext,
+    key: &Key,
+    event: impl Fn(&Instance, &BrokerView) -> Option<Event>,
+) -> Result<Option<InstanceDecision>, InstanceChangeError> {
     let records = &context.records;
     for _ in 0..TRIES_MAX {
         let was = records.load::<Instance>(key).await?;
@@ -72,7 +86,9 @@ pub(crate) async fn change_instance(
             Record::Absent => return Err(InstanceEventError::NotFound.into()),
         };
         let view = context.brokers.view(instance.broker).await?;
-        let event = event(&instance, &view);
+        let Some(event) = event(&instance, &view) else {
+            return Ok(None);
+        };
         let decision = decide_instance(context, &view, Some(instance), event)?;
         let change = InstanceChange {
             context,
@@ -84,13 +100,13 @@ pub(crate) async fn change_instance(
         };
         let commit = instance_commit(&change, None, |_| None).await?;
         if commit.writes().is_empty() {
-            return Ok(decision);
+            return Ok(Some(decision));
         }
         let store = records.documents.store.as_ref();
         match commit_until_known(store, &commit).await {
             Ok(()) => {
                 instance_committed(context, &decision).await;
-                return Ok(decision);
+                return Ok(Some(decision));
             }
             Err(CommitError::Stale(_)) => {}
             Err(CommitError::NotWritten(error) | CommitError::Unknown(error)) => {

@@ -30,11 +30,13 @@ mod instance_events;
 pub mod lifecycle;
 pub mod metrics;
 mod orphan_notice;
+mod periodic;
 pub mod platform;
 pub mod platform_records;
 pub mod preflight;
 pub mod projection;
 pub mod records;
+pub mod retention;
 pub mod spec;
 #[cfg(test)]
 mod test_platform;

@@ -1,7 +1,7 @@
 //! Notifies the resource of the result of its orphan.
 //!
 //! In a commit of its own: the row and what waits for it are documents of two lanes. A notice that is lost is repeated by
-//! `settled_orphans.rs`; one that comes twice changes nothing.
+//! `periodic/settled_orphans.rs`; one that comes twice changes nothing.
 
 use crate::binding_changes::apply_to_binding;
 use crate::context::PlatformContext;

@@ -7,13 +7,15 @@ use crate::brokers::{Brokers, BrokersSettings, ConnectBroker};
 use crate::context::PlatformContext;
 use crate::end_waiters::EndWaiters;
 use crate::executor::PlatformExecutor;
+use crate::periodic;
 use crate::platform_records::PlatformRecords;
 use crate::records::platform_queue;
+use crate::retention::RetentionSettings;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::copy::{UnusableStoreError, check_usable};
 use sutler_journal::{
-    Engine, EngineSettings, KeyRing, LeaseError, QueueSettings, Store, StoreError,
+    CommitError, Engine, EngineSettings, KeyRing, LeaseError, QueueSettings, Store, StoreError,
 };
 use sutler_osb::NonEmptyText;
 use sutler_records::{StoreClock, VerifyKeysError, verify_keys};
@@ -46,6 +48,8 @@ pub struct PlatformSettings {
     pub look_every: Duration,
     /// How long a shut-down waits for exchanges.
     pub drain: Duration,
+    /// How long what has ended is kept.
+    pub retention: RetentionSettings,
     /// What operators see of this process.
     pub replica: BrokersSettings,
 }
@@ -62,6 +66,9 @@ pub enum StartPlatformError {
     /// The keys do not open what is stored.
     #[error(transparent)]
     Keys(#[from] VerifyKeysError),
+    /// The periodic tasks cannot be planned.
+    #[error("the periodic tasks cannot be planned")]
+    PeriodicTasks(#[source] CommitError),
     /// The store granted no lease.
     #[error("the store granted no lease")]
     Lease(#[from] LeaseError),
@@ -88,6 +95,7 @@ impl PlatformSettings {
             lease: engine.lease,
             look_every: engine.look_every,
             drain: Duration::from_secs(20),
+            retention: RetentionSettings::default(),
             replica: BrokersSettings::default(),
         }
     }
@@ -115,7 +123,10 @@ impl Platform {
             brokers,
             waiters: EndWaiters::default(),
             lease: settings.lease,
+            retention: settings.retention,
         });
+        let planned = periodic::plan_all(&context).await;
+        planned.map_err(StartPlatformError::PeriodicTasks)?;
         let executor = Arc::new(PlatformExecutor::new(context.clone()));
         let engine_settings = EngineSettings {
             lease: settings.lease,

@@ -41,5 +41,6 @@ pub use resource_name::{NAME_BYTES_MAX, ResourceName, ResourceNameError};
 pub use secret_record::{SECRET_BYTES_MAX, SecretRecord, SecretUse};
 pub use terms::{
     BROKER_TERM, CREATED_TERM, DUE_TERM, FOUND_TERM, GONE_TERM, INSTANCE_TERM, NAME_TERM,
-    PLAN_TERM, SOURCE_TERM, STATE_TERM, UID_TERM, WAITS_TERM, scoped_value,
+    NOTICE_DUE, NOTICE_TERM, ORPHAN_TERM, PLAN_TERM, SOURCE_TERM, STATE_TERM, UID_TERM,
+    WAITS_FOR_ORPHAN, WAITS_TERM, moment_value, scoped_value,
 };

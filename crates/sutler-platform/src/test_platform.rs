@@ -24,6 +24,7 @@ use crate::records::{
     CatalogRecord, NamespaceRecord, NamespaceState, Record, ResourceName, TypedRecord,
     broker_queue, platform_queue,
 };
+use crate::retention::RetentionSettings;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -66,6 +67,8 @@ pub(crate) struct TestSettings {
     pub(crate) look_every: Duration,
     /// Lifetime of a lease.
     pub(crate) lease: Duration,
+    /// How long what has ended is kept.
+    pub(crate) retention: RetentionSettings,
 }
 
 impl Default for TestSettings {
@@ -79,6 +82,7 @@ impl Default for TestSettings {
             }),
             look_every: Duration::from_secs(1),
             lease: Duration::from_secs(30),
+            retention: RetentionSettings::default(),
         }
     }
 }
@@ -139,6 +143,18 @@ impl TestPlatform {
         }
     }
 
+    /// Another process over the same store.
+    pub(crate) async fn replica(&self) -> Self {
+        let records = self.context.records.clone();
+        let (context, engine) = begin(records, &self.broker, &self.settings).await;
+        Self {
+            context,
+            broker: self.broker.clone(),
+            engine,
+            settings: self.settings.clone(),
+        }
+    }
+
     /// Waits until something is so.
     pub(crate) async fn until(&self, what: &str, is_so: impl AsyncFn() -> bool) {
         for _ in 0..LOOKS_MAX {
@@ -172,9 +188,12 @@ async fn begin(
         brokers: Arc::new(brokers),
         waiters: EndWaiters::default(),
         lease: settings.lease,
+        retention: settings.retention,
         records,
     });
     let store = context.records.documents.store.clone();
+    let planned = crate::periodic::plan_all(&context).await;
+    planned.expect("they are planned");
     let executor = Arc::new(PlatformExecutor::new(context.clone()));
     let mut engine = EngineSettings::for_queue(broker_queue(BROKER), IN_FLIGHT_MAX);
     engine.queues.push(QueueSettings {

@@ -10,7 +10,7 @@ mod orphan_writes;
 mod own_operation;
 
 pub(crate) use binding_writes::{BindingChange, binding_commit};
-pub(crate) use instance_writes::{InstanceChange, instance_commit};
+pub(crate) use instance_writes::{InstanceChange, instance_commit, secrets_of};
 pub(crate) use operation_changes::{OperationChange, OperationWriter, ScrubbedOperations};
 pub(crate) use orphan_writes::{MITIGATE, mitigation, put_orphan};
 pub(crate) use own_operation::{NextClaim, OwnOperation};

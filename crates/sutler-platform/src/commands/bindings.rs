@@ -316,7 +316,7 @@ impl Platform {
         let facts = match found.state.get() {
             Some(instance) => {
                 let view = context.brokers.view(instance.broker).await?;
-                facts_of(instance, &view, &binding.spec)
+                bind_facts(instance, &view, &binding.spec)
             }
             None => return Err(BindingEventError::NoInstance.into()),
         };
@@ -367,7 +367,7 @@ fn create_request(
         namespace: loaded.instance.namespace.clone(),
         instance: loaded.instance.uid,
         name: wanted.name.to_string(),
-        facts: facts_of(&loaded.instance, &loaded.view, &spec),
+        facts: bind_facts(&loaded.instance, &loaded.view, &spec),
         spec,
         transforms: wanted.transforms.clone(),
         rotation: wanted.rotation,
@@ -378,7 +378,7 @@ fn create_request(
 }
 
 /// What is known of a bind before it is accepted.
-pub(crate) fn facts_of(
+pub(crate) fn bind_facts(
     instance: &Instance,
     view: &crate::brokers::BrokerView,
     spec: &BindSpec,

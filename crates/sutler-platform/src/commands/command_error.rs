@@ -36,8 +36,8 @@ pub enum CommandError {
     /// There is no such secret.
     #[error("there is no secret {0}")]
     NoSecret(String),
-    /// Instances use the secret.
-    #[error("the secret {0} is used by instances; change or delete them first")]
+    /// Instances or bindings use the secret.
+    #[error("the secret {0} is used by instances or bindings; change or delete them first")]
     SecretInUse(String),
     /// Another resource has the name.
     #[error("the name {0} is taken; choose another one")]

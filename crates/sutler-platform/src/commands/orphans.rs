@@ -9,6 +9,7 @@ use crate::lifecycle::intent::{CancelledBy, IntentEnd};
 use crate::lifecycle::orphan::{
     self, ForgetReason, OrphanEffect, OrphanEvent, OrphanEventError, OrphanKey, OrphanReply,
 };
+use crate::orphan_notice::notify_waiting;
 use crate::platform::Platform;
 use crate::records::{ORPHAN, OrphanRecord, Record, broker_queue};
 use crate::writes::{
@@ -110,7 +111,7 @@ async fn change(
                     let ended = next.operation.take();
                     changes.extend(ended.map(|id| OperationChange::End(id, end)));
                 }
-                // A run or a chore notifies what waits.
+                // What waits is notified after the commit.
                 OrphanEffect::NotifyInstance(..)
                 | OrphanEffect::Send
                 | OrphanEffect::Poll
@@ -127,6 +128,7 @@ async fn change(
         };
         let commit = put_orphan(records, Commit::new(), &was, next.clone());
         if written(context, writer.add_to(commit, changes, None)).await? {
+            notify(context, &decision.effects).await;
             return Ok(OrphanOutcome {
                 orphan: next,
                 reply: decision.reply,
@@ -134,4 +136,13 @@ async fn change(
         }
     }
     Err(CommandError::Contended)
+}
+
+/// Notifies what waits for the orphan. If the process ends before that, `periodic/settled_orphans.rs` does it.
+async fn notify(context: &PlatformContext, effects: &[OrphanEffect]) {
+    for effect in effects {
+        if let OrphanEffect::NotifyInstance(waiting, result) = effect {
+            notify_waiting(context, waiting, *result).await;
+        }
+    }
 }

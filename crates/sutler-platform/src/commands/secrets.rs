@@ -4,6 +4,7 @@ use super::command_error::CommandError;
 use super::namespaces::{active_namespace, written};
 use super::reads::ResourcePage;
 use crate::author::Author;
+use crate::periodic::wake_secret_changes;
 use crate::platform::Platform;
 use crate::records::{Record, ResourceName, SECRET, SECRET_BYTES_MAX, SecretRecord, SecretUse};
 use jiff::Timestamp;
@@ -40,7 +41,8 @@ pub struct SecretSummary {
 }
 
 impl Platform {
-    /// Creates a secret or replaces its contents.
+    /// Creates a secret or replaces its contents. The commit also says that what uses it is to be notified;
+    /// that is done after it (`periodic/secret_changes.rs`).
     ///
     /// # Errors
     /// It is too large, or it cannot be written.
@@ -63,24 +65,26 @@ impl Platform {
         for _ in 0..TRIES_MAX {
             let (_, (namespace_key, read)) = active_namespace(&self.context, namespace).await?;
             let was = records.load::<SecretRecord>(&key).await?;
-            let revision = match &was.state {
+            let (revision, notified) = match &was.state {
                 Record::Newer(_) => return Err(CommandError::NewerVersion),
-                Record::Absent => 0,
+                Record::Absent => (0, 0),
                 Record::Present(before) if before.values == wanted.0 => {
                     return Ok(summary(name.as_str(), before));
                 }
-                Record::Present(before) => before.revision,
+                Record::Present(before) => (before.revision, before.notified),
             };
             let next = SecretRecord {
                 values: wanted.0.clone(),
                 revision: revision + 1,
                 changed: records.now(),
                 changed_by: by.clone(),
+                notified,
             };
             let commit = Commit::new().unchanged(namespace_key, read);
             let record = Record::of(next.clone());
             let commit = records.documents.put(commit, &key, &was, &record);
             if written(&self.context, commit).await? {
+                wake_secret_changes(&self.context).await;
                 return Ok(summary(name.as_str(), &next));
             }
         }
@@ -125,10 +129,10 @@ impl Platform {
         })
     }
 
-    /// Deletes a secret that no instance uses. An instance that begins to use it meanwhile waits on hold for a new one.
+    /// Deletes a secret that no instance and no binding uses. One that begins to use it meanwhile waits on hold for a new one.
     ///
     /// # Errors
-    /// Instances use it, there is none, or it cannot be written.
+    /// Something uses it, there is none, or it cannot be written.
     pub async fn delete_secret(
         &self,
         namespace: &ResourceName,

@@ -14,6 +14,7 @@ mod bound_body;
 mod observation;
 mod prepared_turn;
 
+use super::request_material::ReadSecrets;
 use super::retry_wait::turn_wait;
 use super::run_error::RunError;
 use super::{NEWER_VERSION, Takeovers};
@@ -66,6 +67,8 @@ pub(super) struct BindingRun<'a> {
     key: Key,
     takeovers: Takeovers,
     own: OwnOperation,
+    /// The secrets of the request that this turn has built.
+    read_secrets: ReadSecrets,
 }
 
 /// Carries out one claim of an intent of a binding.
@@ -84,6 +87,7 @@ pub(super) async fn run_binding(
         key: operation.row.lane.clone(),
         takeovers,
         own: OwnOperation::claimed(run.id(), progress, detail),
+        read_secrets: ReadSecrets::default(),
     };
     for _ in 0..STEPS_MAX {
         if let Some(result) = claim.step().await? {
@@ -259,8 +263,9 @@ impl BindingRun<'_> {
         };
         let commit = binding_commit(&change, Some(&mut own), waits).await?;
         let id = commit.id();
+        let read_secrets = std::mem::take(&mut self.read_secrets);
         if !commit.writes().is_empty() {
-            match self.run.commit(commit).await? {
+            match self.run.commit(read_secrets.expect(commit)).await? {
                 Ok(()) => {}
                 Err(CommitRejectedError::Stale(_)) => {
                     self.own.forget_unwritten();

@@ -12,6 +12,7 @@ mod prepared_request;
 pub(super) use answer::plan_ids;
 pub(crate) use bindings::bindings_of;
 
+use super::request_material::ReadSecrets;
 use super::retry_wait::retry_wait;
 use super::run_error::RunError;
 use super::{NEWER_VERSION, Takeovers};
@@ -51,6 +52,8 @@ pub(super) struct InstanceRun<'a> {
     key: Key,
     takeovers: Takeovers,
     own: OwnOperation,
+    /// The secrets of the request that this turn has built.
+    read_secrets: ReadSecrets,
 }
 
 /// Carries out one claim of an intent of an instance.
@@ -69,6 +72,7 @@ pub(super) async fn run_instance(
         key: operation.row.lane.clone(),
         takeovers,
         own: OwnOperation::claimed(run.id(), progress, detail),
+        read_secrets: ReadSecrets::default(),
     };
     for _ in 0..STEPS_MAX {
         if let Some(result) = claim.step().await? {
@@ -213,8 +217,9 @@ impl InstanceRun<'_> {
         };
         let commit = instance_commit(&change, Some(&mut own), waits).await?;
         let id = commit.id();
+        let read_secrets = std::mem::take(&mut self.read_secrets);
         if !commit.writes().is_empty() {
-            match self.run.commit(commit).await? {
+            match self.run.commit(read_secrets.expect(commit)).await? {
                 Ok(()) => {}
                 Err(CommitRejectedError::Stale(_)) => {
                     self.own.forget_unwritten();

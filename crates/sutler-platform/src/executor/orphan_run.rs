@@ -4,7 +4,7 @@
 //! (P-010), and none is written down: the row says what is deleted, so the bytes are always the same.
 //!
 //! What waits for the orphan is notified after the commit that settles it, in a commit of its own. If the process ends
-//! between the two, `settled_orphans.rs` finds the document that still waits, and what it waits for.
+//! between the two, `periodic/settled_orphans.rs` finds the document that still waits, and what it waits for.
 
 use super::NEWER_VERSION;
 use super::broker_answer::meaning_of;

@@ -17,6 +17,7 @@ use crate::spec::ParameterSource;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_client::RequestBuilder;
+use sutler_journal::{Commit, Key, Version};
 
 /// Why an intent cannot be sent now. Both wait for a person.
 pub(super) enum Obstacle {
@@ -37,6 +38,23 @@ impl Obstacle {
 pub(super) struct RequestMaterial {
     namespace: NamespaceRecord,
     secrets: BTreeMap<String, SecretContent>,
+    read: ReadSecrets,
+}
+
+/// The secrets that a request was made of, or that it lacks. The commit that writes the request down, or that puts its
+/// intent on hold, expects that none of them has changed: otherwise a change between the two would be lost.
+#[derive(Clone, Default)]
+pub(super) struct ReadSecrets(Vec<(Key, Option<Version>)>);
+
+impl ReadSecrets {
+    /// Adds the expectations to a commit.
+    pub(super) fn expect(self, commit: Commit) -> Commit {
+        let secrets = self.0.into_iter();
+        secrets.fold(commit, |commit, (key, version)| match version {
+            Some(version) => commit.unchanged(key, version),
+            None => commit.absent(key),
+        })
+    }
 }
 
 impl RequestMaterial {
@@ -61,9 +79,12 @@ impl RequestMaterial {
         };
         let names: BTreeSet<&str> = sources.map(|source| source.secret.as_str()).collect();
         let mut secrets = BTreeMap::new();
+        let mut read = ReadSecrets::default();
         for name in names {
             let key = records.keys.secret(namespace, name);
-            match records.load::<SecretRecord>(&key).await?.state {
+            let found = records.load::<SecretRecord>(&key).await?;
+            read.0.push((key, found.version));
+            match found.state {
                 Record::Present(secret) => {
                     secrets.insert(name.to_owned(), secret.content());
                 }
@@ -74,7 +95,13 @@ impl RequestMaterial {
         Ok(Ok(Self {
             namespace: found,
             secrets,
+            read,
         }))
+    }
+
+    /// The secrets that were read.
+    pub(super) fn read_secrets(&self) -> ReadSecrets {
+        self.read.clone()
     }
 
     /// The namespace as the broker sees it.

@@ -2,8 +2,8 @@
 
 use super::record::TypedRecord;
 use super::terms::{
-    DUE_TERM, GONE_TERM, INSTANCE_TERM, NAME_TERM, STATE_TERM, WAITS_TERM, moment_value,
-    scoped_value,
+    DUE_TERM, GONE_TERM, INSTANCE_TERM, NAME_TERM, ORPHAN_TERM, STATE_TERM, WAITS_FOR_ORPHAN,
+    WAITS_TERM, moment_value, scoped_value,
 };
 use crate::lifecycle::binding::{Binding, BindingPhase};
 use sutler_journal::{OperationId, StoreTime, Term};
@@ -35,6 +35,9 @@ impl TypedRecord for Binding {
         terms.push(Term::new(INSTANCE_TERM, instance));
         let name = scoped_value(&self.namespace, &self.name);
         terms.push(Term::new(NAME_TERM, name));
+        if self.waits_for_orphan {
+            terms.push(Term::new(ORPHAN_TERM, WAITS_FOR_ORPHAN));
+        }
         if let Some(due) = self.due() {
             terms.push(Term::new(DUE_TERM, moment_value(due.as_microsecond())));
         }

@@ -2,8 +2,8 @@
 
 use super::record::TypedRecord;
 use super::terms::{
-    BROKER_TERM, GONE_TERM, NAME_TERM, PLAN_TERM, SOURCE_TERM, STATE_TERM, moment_value,
-    scoped_value,
+    BROKER_TERM, GONE_TERM, NAME_TERM, ORPHAN_TERM, PLAN_TERM, SOURCE_TERM, STATE_TERM,
+    WAITS_FOR_ORPHAN, moment_value, scoped_value,
 };
 use crate::lifecycle::instance::{Instance, InstancePhase};
 use sutler_journal::{OperationId, StoreTime, Term};
@@ -39,6 +39,9 @@ impl TypedRecord for Instance {
         plan.truncate(512);
         terms.push(Term::new(NAME_TERM, name));
         terms.push(Term::new(PLAN_TERM, plan));
+        if self.waits_for_orphan {
+            terms.push(Term::new(ORPHAN_TERM, WAITS_FOR_ORPHAN));
+        }
         if let Some(source) = &self.source {
             let mut object = source.object.clone().into_bytes();
             object.truncate(512);

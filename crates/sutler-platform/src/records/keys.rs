@@ -5,7 +5,7 @@
 use super::ResourceName;
 use crate::lifecycle::orphan::OrphanKey;
 use sutler_journal::{Key, Kind, Queue, Realm};
-use sutler_osb::{PlanId, ServiceId};
+use sutler_osb::{InstanceId, PlanId, ServiceId};
 use uuid::Uuid;
 
 /// Realm of every document of the platform.
@@ -34,7 +34,7 @@ pub const INSTANCE_NAME: Kind = Kind::new("instance_name");
 pub const BINDING_NAME: Kind = Kind::new("binding_name");
 /// A secret: `namespace`, `name`.
 pub const SECRET: Kind = Kind::new("secret");
-/// An instance that uses a secret: `namespace`, `secret`, `instance uid`.
+/// An instance or a binding that uses a secret: `namespace`, `secret`, `uid`.
 pub const SECRET_USE: Kind = Kind::new("secret_use");
 /// A row of the orphan ledger, the lane of its deletion: `broker uid`, `OSB instance id` (, `OSB binding id`).
 pub const ORPHAN: Kind = Kind::new("orphan");
@@ -180,10 +180,10 @@ impl PlatformKeys {
         self.key(SECRET, &[namespace, name])
     }
 
-    /// That an instance uses a secret.
+    /// That an instance or a binding of this uid uses a secret.
     #[must_use]
-    pub fn secret_use(&self, namespace: &str, secret: &str, instance: Uuid) -> Key {
-        self.key(SECRET_USE, &[namespace, secret, &instance.to_string()])
+    pub fn secret_use(&self, namespace: &str, secret: &str, uid: Uuid) -> Key {
+        self.key(SECRET_USE, &[namespace, secret, &uid.to_string()])
     }
 
     /// First bytes of the keys of all uses of a secret.
@@ -203,6 +203,13 @@ impl PlatformKeys {
                 &[&broker, orphan.instance.as_str(), binding.as_str()],
             ),
         }
+    }
+
+    /// First bytes of the keys of the rows of an instance and its bindings, by the id that the broker knows.
+    #[must_use]
+    pub fn orphans_of(&self, broker: Uuid, instance: &InstanceId) -> Vec<u8> {
+        let ids = [&broker.to_string(), instance.as_str()];
+        Key::prefix(&self.0, ORPHAN, &ids).expect("a valid prefix")
     }
 
     /// A replica.

@@ -1,7 +1,7 @@
 //! A row of the orphan ledger with the operation that deletes it.
 
 use super::record::TypedRecord;
-use super::terms::{BROKER_TERM, FOUND_TERM, STATE_TERM, moment_value};
+use super::terms::{BROKER_TERM, FOUND_TERM, GONE_TERM, STATE_TERM, moment_value};
 use crate::lifecycle::orphan::{Orphan, OrphanState};
 use serde::{Deserialize, Serialize};
 use sutler_journal::{OperationId, Term};
@@ -33,11 +33,15 @@ impl TypedRecord for OrphanRecord {
     fn terms(&self) -> Vec<Term> {
         let broker = self.orphan.key.broker.to_string();
         let found = moment_value(self.orphan.found.as_microsecond());
-        vec![
+        let mut terms = vec![
             Term::new(STATE_TERM, self.orphan.state.word()),
             Term::new(BROKER_TERM, broker.into_bytes()),
             Term::new(FOUND_TERM, found),
-        ]
+        ];
+        if let OrphanState::Done { at } = &self.orphan.state {
+            terms.push(Term::new(GONE_TERM, moment_value(at.as_microsecond())));
+        }
+        terms
     }
 
     fn referenced_operations(&self) -> Vec<OperationId> {

@@ -1,6 +1,7 @@
 //! Secrets of users, and which instances use them. Values never leave the platform but in requests to brokers.
 
 use super::record::TypedRecord;
+use super::terms::{NOTICE_DUE, NOTICE_TERM};
 use crate::author::Author;
 use crate::broker_request::SecretContent;
 use jiff::Timestamp;
@@ -8,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use sutler_journal::Term;
+use uuid::Uuid;
 
 /// Largest secret, in bytes of its keys and values.
 pub const SECRET_BYTES_MAX: usize = 256 * 1024;
@@ -23,6 +25,9 @@ pub struct SecretRecord {
     pub changed: Timestamp,
     /// The person who changed it: updates that follow from it carry this identity.
     pub changed_by: Author,
+    /// Number of the contents of whose change all instances are notified that use it.
+    #[serde(default)]
+    pub notified: u64,
 }
 
 impl fmt::Debug for SecretRecord {
@@ -40,15 +45,20 @@ impl SecretRecord {
 
 impl TypedRecord for SecretRecord {
     fn terms(&self) -> Vec<Term> {
-        Vec::new()
+        let is_due = self.notified < self.revision;
+        let term = is_due.then(|| Term::new(NOTICE_TERM, NOTICE_DUE));
+        term.into_iter().collect()
     }
 }
 
-/// An instance uses a secret: it is informed of changes, and the secret cannot be deleted.
+/// An instance or a binding uses a secret: it is notified of changes, and the secret cannot be deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretUse {
     /// Whether a change of the secret causes an update.
     pub watch: bool,
+    /// Uid of the instance of the binding, if it is a binding that uses the secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binding_of: Option<Uuid>,
 }
 
 impl TypedRecord for SecretUse {

@@ -10,7 +10,7 @@ pub const BROKER_TERM: &str = "broker";
 pub const PLAN_TERM: &str = "plan";
 /// When a resource was created: microseconds since 1970 by the store's clock, big-endian.
 pub const CREATED_TERM: &str = "created";
-/// When a tombstone was written, in the same form.
+/// When a tombstone was written, or an orphan was deleted, in the same form.
 pub const GONE_TERM: &str = "gone";
 /// When an orphan was found, in the same form.
 pub const FOUND_TERM: &str = "found";
@@ -22,6 +22,14 @@ pub const INSTANCE_TERM: &str = "of";
 pub const WAITS_TERM: &str = "waits_on";
 /// When a binding is to be rotated or one of its generations is to be unbound, in the form of [`CREATED_TERM`].
 pub const DUE_TERM: &str = "due";
+/// That a resource waits for a row of the orphan ledger: [`WAITS_FOR_ORPHAN`].
+pub const ORPHAN_TERM: &str = "orphan";
+/// The only value of [`ORPHAN_TERM`].
+pub const WAITS_FOR_ORPHAN: &[u8] = b"waits";
+/// That instances are to be notified of the change of a secret: [`NOTICE_DUE`].
+pub const NOTICE_TERM: &str = "notice";
+/// The only value of [`NOTICE_TERM`].
+pub const NOTICE_DUE: &[u8] = b"due";
 /// Our uid of a broker.
 pub const UID_TERM: &str = "uid";
 
@@ -36,6 +44,7 @@ pub fn scoped_value(namespace: &str, value: &str) -> Vec<u8> {
 }
 
 /// A moment as the value of a term: sorted by time.
-pub(super) fn moment_value(micros: i64) -> Vec<u8> {
+#[must_use]
+pub fn moment_value(micros: i64) -> Vec<u8> {
     micros.max(0).to_be_bytes().to_vec()
 }

@@ -1,5 +1,6 @@
 //! The commit of a decision about a binding.
 
+use super::instance_writes::put_secret_use;
 use super::operation_changes::{OperationChange, OperationWriter, START_NOW, ScrubbedOperations};
 use super::orphan_writes::add_new_orphan;
 use super::own_operation::{NextClaim, OwnOperation};
@@ -11,8 +12,9 @@ use crate::lifecycle::binding::{
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::intent::OperationId;
 use crate::lifecycle::orphan::{NewOrphan, OrphanKey, WaitingResource};
-use crate::records::{IntentRequest, NameRecord, Record, broker_queue};
+use crate::records::{IntentRequest, NameRecord, Record, SecretUse, broker_queue};
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use sutler_journal::{Commit, Due, Key, Start, Write};
 use sutler_records::{LoadedDocument, RecordError};
@@ -87,6 +89,7 @@ pub(crate) async fn binding_commit(
             | BindingEffect::TryAgainNow => commit,
         };
     }
+    let commit = change.note_secret_uses(commit);
     let own_id = own.as_deref().map(|own| own.id);
     let scrubbed = ScrubbedOperations::read(records, &operations, own_id).await?;
     let writer = OperationWriter {
@@ -155,6 +158,34 @@ impl BindingChange<'_> {
         });
         let was = LoadedDocument::absent();
         records.documents.put(commit, &key, &was, &holder)
+    }
+
+    /// Which secrets the binding uses: those of its parameters, until it is gone.
+    fn note_secret_uses(&self, commit: Commit) -> Commit {
+        let records = &self.context.records;
+        let next = &self.decision.next;
+        let before = self
+            .was
+            .state
+            .get()
+            .is_some_and(|it| it.tombstone.is_none());
+        let after = next.tombstone.is_none();
+        if before == after {
+            return commit;
+        }
+        let sources = next.spec.parameter_sources.iter();
+        let secrets: BTreeSet<&str> = sources.map(|it| it.secret.as_str()).collect();
+        secrets.into_iter().fold(commit, |commit, secret| {
+            let key = records.keys.secret_use(&next.namespace, secret, next.uid);
+            let document = SecretUse {
+                watch: false,
+                binding_of: Some(next.instance),
+            };
+            match after {
+                true => put_secret_use(records, commit, key, document),
+                false => commit.write(Write::Remove(key)),
+            }
+        })
     }
 
     fn new_orphan(&self, orphan: &BindingOrphan) -> NewOrphan {

@@ -12,6 +12,7 @@ use crate::lifecycle::instance::{
 };
 use crate::lifecycle::intent::OperationId;
 use crate::lifecycle::orphan::{NewOrphan, OrphanKey, WaitingResource, late_create_guard};
+use crate::platform_records::PlatformRecords;
 use crate::records::{IntentRequest, NameRecord, Record, SecretUse, TypedRecord, broker_queue};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
@@ -206,18 +207,31 @@ impl InstanceChange<'_> {
                 continue;
             }
             let key = key(secret);
-            let document = SecretUse { watch: *watch };
-            let terms = document.terms();
-            let sealed = SealContext::Document(&key);
-            let body = records.documents.seal(sealed, &Record::of(document));
-            commit = commit.write(Write::Put { key, terms, body });
+            let document = SecretUse {
+                watch: *watch,
+                binding_of: None,
+            };
+            commit = put_secret_use(records, commit, key, document);
         }
         commit
     }
 }
 
+/// Adds to a commit that a resource uses a secret.
+pub(super) fn put_secret_use(
+    records: &PlatformRecords,
+    commit: Commit,
+    key: Key,
+    document: SecretUse,
+) -> Commit {
+    let terms = document.terms();
+    let sealed = SealContext::Document(&key);
+    let body = records.documents.seal(sealed, &Record::of(document));
+    commit.write(Write::Put { key, terms, body })
+}
+
 /// The secrets that an instance uses, and whether a change of them causes an update. Those of pending changes count.
-fn secrets_of(instance: &Instance) -> BTreeMap<String, bool> {
+pub(crate) fn secrets_of(instance: &Instance) -> BTreeMap<String, bool> {
     let mut secrets = BTreeMap::new();
     if instance.tombstone.is_some() {
         return secrets;

@@ -6,5 +6,7 @@
 mod brokers;
 mod instances;
 mod interrupted_requests;
+mod orphans;
 mod scripted_broker;
+mod secrets;
 mod test_platform;

@@ -106,6 +106,7 @@ pub(crate) async fn run(args: PlatformArgs) -> CommandResult {
         return build::print_check(&loaded, args.config.as_deref());
     }
     let telemetry = telemetry::start(&loaded.config.log, &loaded.config.audit)?;
+    sutler_platform::metrics::describe();
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }

@@ -140,6 +140,9 @@ fn a_platform_serves_probes_to_everybody_and_the_api_to_its_users() {
     let metrics = send(&platform, "GET", "/metrics", None);
     assert_eq!(metrics.status, 200);
     assert!(metrics.text().contains("route=\"namespace_list\""));
+    // Alerts compare counters with their past, so they exist from the start.
+    let alerts = "sutler_platform_orphan_alerts_total{reason=\"tries_used_up\"} 0";
+    assert!(metrics.text().contains(alerts));
 }
 
 #[test]

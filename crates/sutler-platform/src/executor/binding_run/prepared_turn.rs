@@ -89,7 +89,7 @@ impl BindingRun<'_> {
     }
 
     async fn build(
-        &self,
+        &mut self,
         binding: &Binding,
         intent: &PendingIntent,
         subject: RequestSubject<'_>,
@@ -105,6 +105,9 @@ impl BindingRun<'_> {
                 let sources = binding.spec.parameter_sources.iter();
                 let namespace = &binding.namespace;
                 let material = RequestMaterial::read(self.context, namespace, sources).await?;
+                if let Ok(material) = &material {
+                    self.read_secrets = material.read_secrets();
+                }
                 Ok(material
                     .and_then(|material| build_bind(binding, bind, bound, &material, &builder)))
             }

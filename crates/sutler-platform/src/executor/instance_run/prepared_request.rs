@@ -74,7 +74,7 @@ impl InstanceRun<'_> {
     }
 
     async fn build(
-        &self,
+        &mut self,
         instance: &Instance,
         intent: &PendingIntent,
         view: &BrokerView,
@@ -88,6 +88,7 @@ impl InstanceRun<'_> {
             Ok(material) => material,
             Err(obstacle) => return Ok(Err(obstacle)),
         };
+        self.read_secrets = material.read_secrets();
         Ok(match &intent.change {
             IntentChange::Update(patch) => {
                 build_update(instance, (intent, patch), view, &material, &builder)
@@ -198,9 +199,12 @@ fn resent(
     }
     let secrets_may_differ = match intent.cause {
         IntentCause::SecretChange => true,
+        // The intent that it repeats may have been caused by the change of a secret.
+        IntentCause::Retry(_) | IntentCause::Resume(_) => intent
+            .change
+            .patch()
+            .is_some_and(|it| it.is_empty() || it.parameter_sources.is_some()),
         IntentCause::User
-        | IntentCause::Retry(_)
-        | IntentCause::Resume(_)
         | IntentCause::Rollback(_)
         | IntentCause::AutoRetry(_)
         | IntentCause::Cascade => intent

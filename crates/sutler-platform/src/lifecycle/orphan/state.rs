@@ -1,6 +1,7 @@
 //! How far the deletion of an orphan has come. Types only; `decide.rs` chooses.
 
 use crate::author::Author;
+use crate::lifecycle::orphan::OrphanResult;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,19 @@ pub enum OrphanState {
         /// Why.
         reason: ForgetReason,
     },
+}
+
+impl OrphanState {
+    /// How it was settled, for what waits for it; `None`: it is not.
+    pub fn result(&self) -> Option<OrphanResult> {
+        match self {
+            Self::Done { .. } => Some(OrphanResult::Deleted),
+            Self::NeedsOperator { .. } | Self::Forgotten { .. } => {
+                Some(OrphanResult::LeftToOperator)
+            }
+            Self::Due { .. } | Self::InFlight { .. } | Self::Deferred => None,
+        }
+    }
 }
 
 /// What is known of a DELETE without an outcome.

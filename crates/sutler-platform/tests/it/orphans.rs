@@ -1,0 +1,33 @@
+//! What an operator decides about an orphan.
+
+use crate::scripted_broker::Reply;
+use crate::test_platform::{TestPlatform, accepted, person, small};
+use serde_json::json;
+use sutler_platform::lifecycle::orphan::ForgetReason;
+
+/// Holds: I-12. Nothing waits for an orphan that a person has decided about.
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_an_orphan_goes_on_when_it_is_forgotten() {
+    let test = TestPlatform::start().await;
+    test.broker
+        .answers([Reply::Now(500, "{}"), Reply::Now(500, "{}")]);
+    let created = test.create(&small("db", json!({})), "carla").await;
+    test.end_of(&created.instance, accepted(&created)).await;
+    test.broker.until_requests(2).await;
+    let orphans = test.platform.orphans(None, 10).await;
+    let orphans = orphans.expect("they are read").items;
+    let row = orphans.first().expect("a row").orphan.key.clone();
+    assert!(test.instance("db").await.waits_for_orphan);
+    let reason = ForgetReason::try_from("it is a test".to_owned()).expect("a reason");
+    let operator = person("olga");
+    while test
+        .platform
+        .forget_orphan(&row, &operator, reason.clone())
+        .await
+        .is_err()
+    {
+        // A request about it is being sent still.
+        tokio::task::yield_now().await;
+    }
+    assert!(!test.instance("db").await.waits_for_orphan);
+}
