@@ -33,13 +33,14 @@ impl Brokers {
         definition: BrokerDefinition,
         by: &Author,
     ) -> Result<BrokerRegistration, BrokerCommandError> {
-        definition.check()?;
+        let broker_scope = scope.map_or(BrokerScope::AllNamespaces, |namespace| {
+            BrokerScope::Namespace(namespace.as_str().to_owned())
+        });
+        definition.check(&broker_scope)?;
         let registration = BrokerRegistration {
             uid: OperationId::fresh().0,
             name: name.clone(),
-            scope: scope.map_or(BrokerScope::AllNamespaces, |namespace| {
-                BrokerScope::Namespace(namespace.as_str().to_owned())
-            }),
+            scope: broker_scope,
             url: definition.url,
             authentication: definition.authentication,
             tls: definition.tls,
@@ -106,7 +107,6 @@ impl Brokers {
         revision: Option<u64>,
         definition: BrokerDefinition,
     ) -> Result<BrokerRegistration, BrokerCommandError> {
-        definition.check()?;
         for _ in 0..TRIES {
             let found = self.registration(broker).await?;
             let found = found.ok_or(BrokerCommandError::NoBroker)?;
@@ -128,6 +128,7 @@ impl Brokers {
                 return Ok(next);
             }
         }
+            definition.check(&present.scope)?;
         Err(self.contended().await)
     }
 

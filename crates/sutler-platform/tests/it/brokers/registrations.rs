@@ -1,14 +1,12 @@
 //! Registering brokers and changing what is written about them.
 
 use super::fixture::{PlatformFixture, definition, until, until_passed};
-use super::samples::{catalog, name, operator};
-use std::collections::BTreeMap;
+use super::samples::{catalog, name, namespace, operator};
 use std::time::Duration;
-use sutler_platform::broker_request::{Annotations, Namespace};
 use sutler_platform::brokers::{BrokerCommandError, BrokerDefinition};
 use sutler_platform::catalog::BrokerScope;
 use sutler_platform::lifecycle::breaker::{Breaker, ExchangeOutcome};
-use sutler_platform::records::{BrokerAuthentication, NamespaceRecord, NamespaceState};
+use sutler_platform::records::{BrokerAuthentication, NamespaceState};
 
 fn with_token(token: &str) -> BrokerDefinition {
     BrokerDefinition {
@@ -16,22 +14,6 @@ fn with_token(token: &str) -> BrokerDefinition {
             token: token.to_owned(),
         },
         ..definition()
-    }
-}
-
-fn namespace(state: NamespaceState) -> NamespaceRecord {
-    let text = |text: &str| text.to_owned().try_into().expect("a text");
-    NamespaceRecord {
-        facts: Namespace {
-            name: text("app"),
-            uid: text("uid-app"),
-            cluster_id: text("c"),
-            annotations: Annotations::default(),
-            cloud_foundry: None,
-        },
-        labels: BTreeMap::new(),
-        created: jiff::Timestamp::UNIX_EPOCH,
-        state,
     }
 }
 

@@ -4,7 +4,7 @@ use super::fixtures::{STATES, in_seconds, named, now, operator, seconds_ago, sta
 use crate::lifecycle::breaker::{
     Breaker, BreakerEffect, BreakerEvent, ExchangeOutcome, HALVED_FOR, LocalCount, MAX_IN_FLIGHT,
     OpenCause, PROBE_PAUSE_MAX, PROBE_PAUSE_MIN, ProbeResult, QueueLimit, Recovery, StopReason,
-    UNANSWERED_MAX, decide,
+    UNANSWERED_MAX, decide, queue_share,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -218,6 +218,25 @@ fn a_broker_that_is_overloaded_gets_half_for_a_minute() {
     assert_eq!(limit.at(1_000, now()).get(), 1);
     let over = in_seconds(HALVED_FOR.as_secs());
     assert_eq!(limit.halved_until(now()), Some(over));
+#[test]
+fn a_broker_occupies_an_eighth_of_a_replica_and_so_do_all_of_a_namespace_together() {
+    for (runs_max, of_namespace, share) in [
+        (512, None, 64),
+        (513, None, 65),
+        (1, None, 1),
+        (0, None, 1),
+        (512, Some(0), 64),
+        (512, Some(1), 64),
+        (512, Some(2), 32),
+        (512, Some(20), 3),
+        (512, Some(64), 1),
+        (512, Some(1_000), 1),
+    ] {
+        let found = queue_share(runs_max, of_namespace).get();
+        assert_eq!(found, share, "{runs_max} {of_namespace:?}");
+    }
+}
+
     assert_eq!(limit.at(2, in_seconds(59)).get(), 8);
     assert_eq!(limit.at(2, over).get(), 16);
 }
