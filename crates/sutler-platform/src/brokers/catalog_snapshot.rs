@@ -29,6 +29,7 @@ pub struct CatalogSnapshot {
     known: KnownCatalog,
     plan_versions: BTreeMap<PlanKey, Version>,
     has_newer_items: bool,
+    bytes: usize,
     compiled: Mutex<BTreeMap<PlanKey, CompiledPlan>>,
 }
 
@@ -37,6 +38,15 @@ impl CatalogSnapshot {
     pub fn new(known: KnownCatalog) -> Self {
         Self {
             known,
+            ..Self::default()
+        }
+    }
+
+    /// A catalog whose items were stored in so many bytes.
+    #[cfg(test)]
+    pub(super) fn of_bytes(bytes: usize) -> Self {
+        Self {
+            bytes,
             ..Self::default()
         }
     }
@@ -52,6 +62,7 @@ impl CatalogSnapshot {
                 let store = &records.documents.store;
                 let page = store.list(&list, after.as_ref(), ITEMS_PER_READ).await?;
                 for document in &page.documents {
+                    snapshot.bytes += document.body.len();
                     match records.open(document)? {
                         None => snapshot.has_newer_items = true,
                         Some(CatalogRecord::Service(service)) => services.push(service),
@@ -87,9 +98,9 @@ impl CatalogSnapshot {
         self.has_newer_items
     }
 
-    /// Number of its items.
-    pub(super) fn item_count(&self) -> usize {
-        self.known.services().len() + self.known.plans().len()
+    /// Bytes of its items as they are stored. In memory they take a few times as much.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// A plan with its effective values, removed or not.

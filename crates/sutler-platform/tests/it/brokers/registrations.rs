@@ -59,6 +59,35 @@ async fn a_name_is_unique_in_its_scope() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_namespace_has_a_quota_of_brokers_and_operators_have_none() {
+    let platform = PlatformFixture::new();
+    let replica = platform.idle_replica().await;
+    let app = name("app");
+    let key = replica.records.keys.namespace(&app);
+    replica.put(&key, namespace(NamespaceState::Active)).await;
+    let register = async |scope, number: usize| {
+        let (db, by) = (name(&format!("db-{number}")), operator());
+        replica
+            .brokers
+            .register(scope, &db, definition(), &by)
+            .await
+    };
+    for number in 0..20 {
+        register(Some(&app), number)
+            .await
+            .expect("it is registered");
+    }
+    let refused = register(Some(&app), 20).await.expect_err("one too many");
+    assert!(
+        matches!(refused, BrokerCommandError::TooManyBrokers(20)),
+        "{refused:?}"
+    );
+    let sentence = refused.to_string();
+    assert!(sentence.contains("20 brokers already"), "{sentence}");
+    register(None, 20).await.expect("it is for all namespaces");
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_two_replicas_that_register_one_name_at_once_one_is_told_that_it_is_taken() {
     let platform = PlatformFixture::new();
     let (one, other) = (platform.idle_replica().await, platform.idle_replica().await);
