@@ -95,7 +95,7 @@ impl Resolve for EgressResolver {
             let host = name.as_str();
             // The connection replaces port 0 by that of the URL.
             let found = look_up(host).await?;
-            let allowed = allowed_addresses(host, found, &policy)?;
+            let allowed = allowed_addresses(host, found.into_iter(), &policy)?;
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }

@@ -190,6 +190,23 @@ fn every_reply_says_something_about_the_broker() {
     }
 }
 
+#[test]
+fn a_request_without_a_place_in_this_process_says_nothing_of_the_broker() {
+    let no_place = TransportError::NoPlace("busy".to_owned());
+    let outcome = ExchangeOutcome::of(&decode::delete(Err(no_place)));
+    assert_eq!(outcome, ExchangeOutcome::NotTried);
+    let mut count = LocalCount::default();
+    for _ in 0..2 * UNANSWERED_MAX {
+        assert_eq!(count.count(now(), outcome), None);
+    }
+    for _ in 1..UNANSWERED_MAX {
+        assert_eq!(count.count(now(), ExchangeOutcome::Unanswered), None);
+        assert_eq!(count.count(now(), outcome), None);
+    }
+    let fifth = count.count(now(), ExchangeOutcome::Unanswered);
+    assert_eq!(fifth, Some(OpenCause::Silence), "it interrupts no row");
+}
+
 fn limit(max_in_flight: u32) -> QueueLimit {
     QueueLimit::new(NonZeroU32::new(max_in_flight).expect("not zero"))
 }
@@ -201,23 +218,6 @@ fn replicas_share_the_limit_of_a_broker() {
     assert_eq!(shares, [32, 32, 16, 11, 1, 1]);
 }
 
-#[test]
-fn a_broker_that_is_overloaded_gets_half_for_a_minute() {
-    let mut limit = limit(32);
-    for outcome in [
-        ExchangeOutcome::Answered,
-        ExchangeOutcome::Unauthorized,
-        ExchangeOutcome::Unanswered,
-    ] {
-        limit.count(outcome, now());
-        assert_eq!(limit.halved_until(now()), None);
-    }
-    limit.count(ExchangeOutcome::Overloaded, now());
-    limit.count(ExchangeOutcome::Overloaded, now());
-    assert_eq!(limit.at(2, now()).get(), 8);
-    assert_eq!(limit.at(1_000, now()).get(), 1);
-    let over = in_seconds(HALVED_FOR.as_secs());
-    assert_eq!(limit.halved_until(now()), Some(over));
 #[test]
 fn a_broker_occupies_an_eighth_of_a_replica_and_so_do_all_of_a_namespace_together() {
     for (runs_max, of_namespace, share) in [
@@ -237,6 +237,23 @@ fn a_broker_occupies_an_eighth_of_a_replica_and_so_do_all_of_a_namespace_togethe
     }
 }
 
+#[test]
+fn a_broker_that_is_overloaded_gets_half_for_a_minute() {
+    let mut limit = limit(32);
+    for outcome in [
+        ExchangeOutcome::Answered,
+        ExchangeOutcome::Unauthorized,
+        ExchangeOutcome::Unanswered,
+    ] {
+        limit.count(outcome, now());
+        assert_eq!(limit.halved_until(now()), None);
+    }
+    limit.count(ExchangeOutcome::Overloaded, now());
+    limit.count(ExchangeOutcome::Overloaded, now());
+    assert_eq!(limit.at(2, now()).get(), 8);
+    assert_eq!(limit.at(1_000, now()).get(), 1);
+    let over = in_seconds(HALVED_FOR.as_secs());
+    assert_eq!(limit.halved_until(now()), Some(over));
     assert_eq!(limit.at(2, in_seconds(59)).get(), 8);
     assert_eq!(limit.at(2, over).get(), 16);
 }
