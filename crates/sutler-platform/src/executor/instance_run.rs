@@ -9,7 +9,7 @@ mod bindings;
 mod observation;
 mod prepared_request;
 
-pub(super) use answer::plan_ids;
+pub(super) use answer::{plan_ids, sources_of};
 pub(crate) use bindings::bindings_of;
 
 use super::retry_wait::retry_wait;
