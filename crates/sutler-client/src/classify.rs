@@ -260,7 +260,7 @@ fn is_gone(kind: OperationKind, context: &ReplyContext) -> bool {
 fn unanswered<B>(kind: OperationKind, error: &NoReplyError, context: &ReplyContext) -> Meaning<B> {
     let message = BrokerMessage::no_reply(error);
     match (error, family(kind), context.sending) {
-        (NoReplyError::NotSent(_), _, _) => Meaning::Retry {
+        (NoReplyError::NotSent(_) | NoReplyError::NoPlace(_), _, _) => Meaning::Retry {
             cause: RetryCause::NotSent,
             after: None,
             message,

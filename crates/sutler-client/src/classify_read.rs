@@ -48,7 +48,7 @@ pub fn classify_read<B>(reply: Reply<B>) -> Reading<B> {
         } => (answer, retry_after),
         Reply::NoAnswer(error) => {
             let cause = match error {
-                NoReplyError::NotSent(_) => RetryCause::NotSent,
+                NoReplyError::NotSent(_) | NoReplyError::NoPlace(_) => RetryCause::NotSent,
                 NoReplyError::TimedOut(_) | NoReplyError::Broken(_) => RetryCause::BrokerError,
             };
             let message = BrokerMessage::no_reply(&error);

@@ -127,6 +127,7 @@ fn other<B>(status: u16, body: &[u8]) -> Answer<B> {
 fn no_reply(reason: wire::TransportError) -> NoReplyError {
     match reason {
         wire::TransportError::NotSent(reason) => NoReplyError::NotSent(reason),
+        wire::TransportError::NoPlace(reason) => NoReplyError::NoPlace(reason),
         wire::TransportError::TimedOut(within) => NoReplyError::TimedOut(within),
         wire::TransportError::Closed
         | wire::TransportError::Garbage(_)

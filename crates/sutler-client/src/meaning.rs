@@ -240,7 +240,7 @@ impl BrokerMessage {
         Self {
             status: Some(status.get()),
             usable: body.leaves_instance_usable(),
-            error: body.error,
+            error: body.error.map(shown_code),
             description: body.description.map(bounded),
         }
     }
@@ -278,10 +278,47 @@ impl BrokerMessage {
     }
 }
 
-/// Shortens a text of the broker.
+/// A code of the broker's own as its other texts.
+fn shown_code(code: ErrorCode) -> ErrorCode {
+    match code {
+        ErrorCode::Other(word) => ErrorCode::Other(bounded(word)),
+        ErrorCode::AsyncRequired
+        | ErrorCode::ConcurrencyError
+        | ErrorCode::RequiresApp
+        | ErrorCode::MaintenanceInfoConflict => code,
+    }
+}
+
+/// Shortens a text of the broker, and replaces what is no text in it: characters that move the cursor of a terminal or change
+/// the order of others.
 pub(crate) fn bounded(text: String) -> String {
-    match text.char_indices().nth(SENTENCE_CHARS_MAX) {
-        Some((end, _)) => text[..end].to_owned(),
-        None => text,
+    let shown = |it: char| if is_shown(it) { it } else { ' ' };
+    text.chars().take(SENTENCE_CHARS_MAX).map(shown).collect()
+}
+
+fn is_shown(character: char) -> bool {
+    match character {
+        '\n' | '\t' => true,
+        // Marks and overrides of the direction of text.
+        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
+        other => !other.is_control(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SENTENCE_CHARS_MAX, bounded};
+
+    #[test]
+    fn texts_are_short_and_without_characters_that_do_something() {
+        for (text, expected) in [
+            ("<b>ä\n\t</b>", "<b>ä\n\t</b>"),
+            ("a\u{1b}[2Jb\u{7}\r\u{9b}c", "a [2Jb   c"),
+            ("a\u{202e}b\u{2066}", "a b "),
+        ] {
+            assert_eq!(bounded(text.to_owned()), expected);
+        }
+        let long = bounded("ä".repeat(2 * SENTENCE_CHARS_MAX));
+        assert_eq!(long.chars().count(), SENTENCE_CHARS_MAX);
     }
 }

@@ -167,6 +167,9 @@ pub enum NoReplyError {
     /// The broker has not received the request.
     #[error("nothing was sent: {0}")]
     NotSent(String),
+    /// The broker was not even asked: there was no place for the request in this process.
+    #[error("nothing was sent yet: {0}")]
+    NoPlace(String),
     /// Sent, but no complete answer in time.
     #[error("no whole answer came within {0:?}")]
     TimedOut(Duration),

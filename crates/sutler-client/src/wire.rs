@@ -3,7 +3,8 @@
 //! Interprets neither bodies nor statuses, except that a 401 may mean an expired access token. Read
 //! `wire/connection.rs` (sending to a broker), `wire/connection_builder.rs` and `wire/server_url.rs` (its settings),
 //! `wire/exchange.rs` (request and answer), `wire/transport_error.rs` (missing answers), `wire/http_answer.rs` (bounds). Then
-//! `wire/egress.rs` (where a broker may be), `wire/host_lookup.rs` (its addresses), `wire/token_source.rs` (OAuth2) and `wire/stored_request.rs` (requests as
+//! `wire/egress.rs` (where a broker may be), `wire/host_lookup.rs` (its addresses, with
+//! `wire/lookup_cache.rs`), `wire/token_source.rs` (OAuth2) and `wire/stored_request.rs` (requests as
 //! bytes), which need nothing else of this crate.
 
 mod connection;
@@ -17,6 +18,7 @@ mod address_class;
 mod egress;
 mod host_lookup;
 mod ip_network;
+mod lookup_cache;
 
 mod client_credentials;
 mod token_source;

@@ -110,6 +110,9 @@ pub struct EngineSettings {
     /// Maximum concurrent operations of all queues together, in this process. The runs that exceed the limit of a queue
     /// exceed this one, too; so do suspects while they are put back.
     pub total_limit: usize,
+    /// A queue whose slots, as many as its limit, are kept of `total_limit` for it alone: however much runs in others, its
+    /// operations start.
+    pub reserved: Option<Queue>,
     /// Claims nothing until [`Engine::resume`].
     pub paused: bool,
 }
@@ -140,6 +143,7 @@ impl Default for EngineSettings {
             takeovers_max: 5,
             queues: Vec::new(),
             total_limit: TOTAL_LIMIT,
+            reserved: None,
             paused: false,
         }
     }

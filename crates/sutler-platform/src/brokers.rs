@@ -4,7 +4,8 @@
 //! probe, sync). Everything else is each process's own and can be lost: counts, limits, connections, caches.
 //!
 //! - Seen from a decision or an exchange: `broker_view.rs`, `catalog_snapshot.rs`; `transport.rs` is the seam to the
-//!   network, which a simulation replaces; `view_cache.rs` is what is kept between two looks.
+//!   network, which a simulation replaces; `view_cache.rs` is what is kept between two looks, `schema_cache.rs`
+//!   the compiled schemas.
 //! - Commands: `registration.rs`, `deregistration.rs`, `breaker_commands.rs`; `broker_definition.rs` is what operators
 //!   write, `command_error.rs` why not.
 //! - The state: `state_change.rs` replaces it, `breaker_effects.rs` turns a decision of the breaker into writes,
@@ -33,6 +34,7 @@ mod probe_run;
 mod queue_control;
 mod registration;
 mod replicas;
+mod schema_cache;
 mod state_change;
 mod stored_registration;
 mod sync_end;
@@ -54,6 +56,7 @@ pub use transport::{BrokerTransport, ConnectBroker, HttpConnector};
 use crate::platform_records::PlatformRecords;
 use crate::records::BrokerState;
 use local_brokers::LocalBrokers;
+use schema_cache::SchemaCache;
 use std::sync::Arc;
 use sutler_records::RecordError;
 use uuid::Uuid;
@@ -73,6 +76,7 @@ pub struct Brokers {
     records: PlatformRecords,
     connector: Arc<dyn ConnectBroker>,
     cache: ViewCache,
+    schemas: Arc<SchemaCache>,
     local: LocalBrokers,
     replicas: Replicas,
 }
@@ -89,6 +93,7 @@ impl Brokers {
             records,
             connector,
             cache: ViewCache::default(),
+            schemas: Arc::default(),
             local: LocalBrokers::default(),
         }
     }
@@ -158,7 +163,7 @@ impl Brokers {
             return Ok(read.clone());
         }
         let read = async {
-            let read = CatalogSnapshot::read(&self.records, broker).await?;
+            let read = CatalogSnapshot::read(&self.records, broker, &self.schemas).await?;
             Ok::<_, RecordError>(Arc::new(read))
         };
         let read = cell.get_or_try_init(|| read).await?.clone();

@@ -15,6 +15,7 @@ mod poll_times;
 mod request_material;
 mod retry_wait;
 mod run_error;
+mod sent_secrets;
 #[cfg(test)]
 mod tests;
 

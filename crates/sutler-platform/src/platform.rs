@@ -7,6 +7,7 @@ use crate::brokers::{Brokers, BrokersSettings, ConnectBroker};
 use crate::context::PlatformContext;
 use crate::end_waiters::EndWaiters;
 use crate::executor::PlatformExecutor;
+use crate::lifecycle::breaker::RUNS_MAX;
 use crate::periodic;
 use crate::platform_records::PlatformRecords;
 use crate::records::platform_queue;
@@ -135,6 +136,9 @@ impl Platform {
                 queue: platform_queue(),
                 limit: OWN_OPERATIONS_MAX,
             }],
+            total_limit: RUNS_MAX as usize,
+            // Whatever hangs at brokers: probes and syncs start.
+            reserved: Some(platform_queue()),
             ..EngineSettings::default()
         };
         let engine = Engine::start(store, executor, engine_settings).await?;

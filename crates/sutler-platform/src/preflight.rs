@@ -11,7 +11,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use plan_schemas::compile_schemas;
+pub use plan_schemas::{PATTERNS_BYTES_MAX, compile_schemas};
 pub use request::{
     BindCheck, ContextChange, PlanFacts, PreflightFacts, PreflightRequest, ProvisionCheck,
     RequestedParameters, RequestedPlan, UpdateCheck,

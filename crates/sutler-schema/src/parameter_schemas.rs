@@ -58,12 +58,37 @@ impl PlanSchemas<'_> {
         compiled.into_iter().filter_map(Result::err).collect()
     }
 
+    /// The same under other limits.
+    #[must_use]
+    pub fn errors_within(&self, options: &CompileOptions) -> Vec<SchemaError> {
+        let compiled = self.compile_each_within(options);
+        compiled.into_iter().filter_map(Result::err).collect()
+    }
+
+    fn compile_each_within(
+        &self,
+        options: &CompileOptions,
+    ) -> [Result<Option<Arc<CompiledSchema>>, SchemaError>; 3] {
+        self.each(|schema| CompiledSchema::compile(schema, options).map(Arc::new))
+    }
+
     fn compile_each(&self) -> [Result<Option<Arc<CompiledSchema>>, SchemaError>; 3] {
+        self.each(|schema| COMPILED.compile(schema))
+    }
+
+    fn each(
+        &self,
+        compile: impl Fn(&Value) -> Result<Arc<CompiledSchema>, CompileError>,
+    ) -> [Result<Option<Arc<CompiledSchema>>, SchemaError>; 3] {
         [
-            compile("schemas.service_instance.create.parameters", self.provision),
-            compile("schemas.service_instance.update.parameters", self.update),
-            compile("schemas.service_binding.create.parameters", self.bind),
+            ("schemas.service_instance.create.parameters", self.provision),
+            ("schemas.service_instance.update.parameters", self.update),
+            ("schemas.service_binding.create.parameters", self.bind),
         ]
+        .map(|(path, schema)| {
+            let compiled = schema.map(&compile).transpose();
+            compiled.map_err(|error| at_path(path, error))
+        })
     }
 }
 
@@ -78,6 +103,22 @@ impl ParameterSchemas {
     /// The first schema that cannot be used, with its path.
     pub fn compile(schemas: PlanSchemas<'_>) -> Result<Self, SchemaError> {
         let [provision, update, bind] = schemas.compile_each();
+        Ok(Self {
+            provision: provision?,
+            update: update?,
+            bind: bind?,
+        })
+    }
+
+    /// Compiles the schemas of a plan under other limits. Nothing is taken from the cache or kept in it.
+    ///
+    /// # Errors
+    /// As for [`ParameterSchemas::compile`].
+    pub fn compile_within(
+        schemas: PlanSchemas<'_>,
+        options: &CompileOptions,
+    ) -> Result<Self, SchemaError> {
+        let [provision, update, bind] = schemas.compile_each_within(options);
         Ok(Self {
             provision: provision?,
             update: update?,
@@ -127,15 +168,12 @@ fn check(schema: Option<&CompiledSchema>, parameters: &Map<String, Value>) -> Re
     }
 }
 
-fn compile(path: &str, schema: Option<&Value>) -> Result<Option<Arc<CompiledSchema>>, SchemaError> {
-    let compiled = schema.map(|schema| COMPILED.compile(schema)).transpose();
-    compiled.map_err(|error| {
-        let (inner, reason) = error.into_parts();
-        SchemaError {
-            path: format!("{path}{inner}"),
-            reason,
-        }
-    })
+fn at_path(path: &str, error: CompileError) -> SchemaError {
+    let (inner, reason) = error.into_parts();
+    SchemaError {
+        path: format!("{path}{inner}"),
+        reason,
+    }
 }
 
 impl CompiledCache {

@@ -6,10 +6,12 @@
 //! connection is set up. Classes of addresses are in `address_class.rs`.
 
 use super::address_class::AddressClass;
-use super::host_lookup::look_up;
+use super::host_lookup::{LookupLimitError, look_up};
 use super::ip_network::IpNetwork;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::error::Error;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -58,10 +60,11 @@ impl EgressPolicy {
     }
 }
 
-/// A host without an address that is allowed. The text names the host and none of its addresses.
+/// A host without an address that is allowed, or without any. The text names the host and none of its addresses, and does
+/// not say which of the two it is: who may choose a host could else find out which names exist inside of a network.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{host} is not at an address that is allowed; use a public address, or have its network allowed"
+    "{host} is not at an address that is allowed, or not known; use the name of a public address, or have its network allowed"
 )]
 pub(super) struct EgressError {
     host: String,
@@ -72,9 +75,7 @@ pub(super) fn check_literal(url: &Url, policy: &EgressPolicy) -> Result<(), Egre
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     match bare.parse::<IpAddr>() {
-        Ok(address) if !policy.allows(address) => Err(EgressError {
-            host: host.to_owned(),
-        }),
+        Ok(address) if !policy.allows(address) => Err(refusal(host)),
         Ok(_) | Err(_) => Ok(()),
     }
 }
@@ -94,10 +95,45 @@ impl Resolve for EgressResolver {
         Box::pin(async move {
             let host = name.as_str();
             // The connection replaces port 0 by that of the URL.
-            let found = look_up(host).await?;
-            let allowed = allowed_addresses(host, found, &policy)?;
+            let found = look_up(host).await;
+            let allowed = reached_addresses(host, found, &policy)?;
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
+    }
+}
+
+/// The addresses to connect to. Under rules, a host that is not known fails as one that is not allowed; the cause is logged.
+fn reached_addresses(
+    host: &str,
+    found: io::Result<Vec<SocketAddr>>,
+    policy: &EgressPolicy,
+) -> Result<Vec<SocketAddr>, Box<dyn Error + Send + Sync>> {
+    let found = match (found, policy) {
+        (Ok(found), _) => found,
+        (Err(error), EgressPolicy::PublicAnd(_)) if !is_limit(&error) => {
+            tracing::info!(server.address = host, %error, "a host was not found");
+            return Err(refusal(host).into());
+        }
+        (Err(error), _) => return Err(error.into()),
+    };
+    let allowed = allowed_addresses(host, found.into_iter(), policy);
+    if allowed.is_err() {
+        tracing::info!(
+            server.address = host,
+            "a host has no address that is allowed"
+        );
+    }
+    Ok(allowed?)
+}
+
+fn is_limit(error: &io::Error) -> bool {
+    let inner = error.get_ref();
+    inner.is_some_and(|it| it.is::<LookupLimitError>())
+}
+
+fn refusal(host: &str) -> EgressError {
+    EgressError {
+        host: host.to_owned(),
     }
 }
 
@@ -110,17 +146,19 @@ fn allowed_addresses(
     let allowed = found.filter(|it| policy.allows(it.ip()));
     let allowed: Vec<SocketAddr> = allowed.take(ADDRESSES_MAX).collect();
     if allowed.is_empty() {
-        return Err(EgressError {
-            host: host.to_owned(),
-        });
+        return Err(refusal(host));
     }
     Ok(allowed)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ADDRESSES_MAX, EgressPolicy, allowed_addresses, check_literal};
+    use super::{
+        ADDRESSES_MAX, EgressPolicy, LookupLimitError, allowed_addresses, check_literal,
+        reached_addresses,
+    };
     use reqwest::Url;
+    use std::io;
     use std::net::SocketAddr;
 
     fn policy(networks: &[&str]) -> EgressPolicy {
@@ -214,6 +252,22 @@ mod tests {
             !sentence.contains("10.") && !sentence.contains("::1"),
             "{sentence}"
         );
+    }
+
+    #[test]
+    fn a_host_that_is_not_known_fails_as_one_that_is_not_allowed() {
+        let sentence = |found, policy: &EgressPolicy| {
+            let refusal = reached_addresses("host.example", found, policy);
+            refusal.expect_err("it fails").to_string()
+        };
+        let unknown = || Err(io::Error::other("no such host"));
+        let internal = || Ok(vec!["10.0.0.1:0".parse().expect("an address")]);
+        let no_place = || Err(io::Error::other(LookupLimitError));
+        let rules = policy(&[]);
+        assert_eq!(sentence(unknown(), &rules), sentence(internal(), &rules));
+        assert_eq!(sentence(unknown(), &EgressPolicy::Anywhere), "no such host");
+        let limit = LookupLimitError.to_string();
+        assert_eq!(sentence(no_place(), &rules), limit, "it is no such cause");
     }
 
     /// The parser of URLs turns each of these spellings into an address.

@@ -232,6 +232,9 @@ pub enum TransportError {
     /// No connection: nothing was sent.
     #[error("no connection: {0}")]
     NotSent(String),
+    /// There was no place for it in this process: nothing was sent, and nothing was asked of the server.
+    #[error("not sent yet: {0}")]
+    NoPlace(String),
     /// The request was sent, and no complete answer arrived in time.
     #[error("no whole answer within {0:?}")]
     TimedOut(Duration),

@@ -3,6 +3,7 @@
 //! Sends nothing itself; `connection.rs` does.
 
 use super::exchange::TransportError;
+use super::host_lookup::LookupLimitError;
 use std::error::Error;
 use std::io;
 use std::time::Duration;
@@ -37,6 +38,9 @@ pub(super) fn classify_error(error: &reqwest::Error, answer_within: Duration) ->
         let words = "the user, password or token holds what no header may hold; replace it";
         return TransportError::NotSent(words.to_owned());
     }
+    if has_cause::<LookupLimitError>(error) {
+        return TransportError::NoPlace(LookupLimitError.to_string());
+    }
     if error.is_connect() {
         return TransportError::NotSent(unreachable(error));
     }
@@ -65,7 +69,7 @@ pub(super) fn classify_answer_error(
 
 fn once_answered(error: TransportError) -> TransportError {
     match error {
-        TransportError::NotSent(_) => TransportError::Closed,
+        TransportError::NotSent(_) | TransportError::NoPlace(_) => TransportError::Closed,
         TransportError::TimedOut(_)
         | TransportError::Closed
         | TransportError::Garbage(_)
@@ -91,6 +95,21 @@ fn contains_any(words: &str, parts: &[&str]) -> bool {
     parts.iter().any(|it| words.contains(it))
 }
 
+/// Whether an error has a cause of this type; causes inside of I/O errors count.
+fn has_cause<E: Error + 'static>(error: &dyn Error) -> bool {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let wrapped = inner
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        if inner.is::<E>() || wrapped.is_some_and(|it| it.is::<E>()) {
+            return true;
+        }
+        cause = inner.source();
+    }
+    false
+}
+
 fn io_kind(error: &dyn Error) -> Option<io::ErrorKind> {
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -113,8 +132,21 @@ pub(super) fn innermost(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{TransportError, once_answered};
+    use super::{LookupLimitError, TransportError, has_cause, once_answered};
+    use std::io;
     use std::time::Duration;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("outer")]
+    struct OuterError(#[source] io::Error);
+
+    #[test]
+    fn a_cause_is_found_inside_of_io_errors() {
+        let limit = OuterError(io::Error::other(LookupLimitError));
+        assert!(has_cause::<LookupLimitError>(&limit));
+        let other = OuterError(io::ErrorKind::NotFound.into());
+        assert!(!has_cause::<LookupLimitError>(&other));
+    }
 
     #[test]
     fn a_request_whose_answer_began_was_sent() {

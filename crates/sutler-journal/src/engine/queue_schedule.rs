@@ -182,6 +182,28 @@ impl QueueSchedule {
         chosen
     }
 
+    /// Asks one queue alone, if it is due: there is no room for others, which stay due.
+    pub(super) fn claim_alone(&mut self, queue: &Queue, now: Instant) -> bool {
+        let is_due = self.next_look_at(queue).is_some_and(|at| at <= now);
+        if is_due {
+            self.claims += 1;
+            self.was_asked(queue, now);
+        }
+        is_due
+    }
+
+    /// When a queue is due; may be past. `None`: it is not served.
+    pub(super) fn next_look_at(&self, queue: &Queue) -> Option<Instant> {
+        let times = self.times.get(queue)?;
+        let regular = self.due_without_plan(times.asked_at, times.asked_in);
+        Some(
+            times
+                .plans
+                .first()
+                .map_or(regular, |plan| regular.min(*plan)),
+        )
+    }
+
     /// The next queue of this claim.
     fn next_queue(&self, now: Instant) -> Option<Queue> {
         let is_new = |(_, asked_in, _): &DueQueue<'_>| *asked_in < self.claims;
@@ -203,12 +225,16 @@ impl QueueSchedule {
     /// The queue that was asked least recently: no other is due earlier without a plan.
     fn least_recent(&self) -> Option<DueQueue<'_>> {
         let (asked_at, asked_in, queue) = self.by_asked.first()?;
-        let regular = *asked_at + self.look_every;
-        let hinted = self.hint.filter(|hint| *asked_in <= hint.after);
-        let due = hinted.map_or(regular, |hint| {
-            regular.min(hint.at.max(*asked_at + self.hint_spacing()))
-        });
+        let due = self.due_without_plan(*asked_at, *asked_in);
         Some((due, *asked_in, queue))
+    }
+
+    fn due_without_plan(&self, asked_at: Instant, asked_in: u64) -> Instant {
+        let regular = asked_at + self.look_every;
+        let hinted = self.hint.filter(|hint| asked_in <= hint.after);
+        hinted.map_or(regular, |hint| {
+            regular.min(hint.at.max(asked_at + self.hint_spacing()))
+        })
     }
 
     /// Least time between two looks at a queue because of hints.

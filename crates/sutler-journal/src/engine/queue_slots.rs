@@ -25,16 +25,19 @@ pub(super) struct QueueSlots {
     used: BTreeMap<Queue, usize>,
     total_limit: usize,
     total_used: usize,
+    /// Its slots are part of all slots, and no other queue takes them.
+    reserved: Option<Queue>,
 }
 
 impl QueueSlots {
-    /// No queues.
-    pub(super) fn new(total_limit: usize) -> Self {
+    /// No queues. The slots of `reserved` are kept for that queue alone.
+    pub(super) fn new(total_limit: usize, reserved: Option<Queue>) -> Self {
         Self {
             limits: BTreeMap::new(),
             used: BTreeMap::new(),
             total_limit,
             total_used: 0,
+            reserved,
         }
     }
 
@@ -55,14 +58,25 @@ impl QueueSlots {
         limit.saturating_sub(used)
     }
 
-    /// Operations that may start in all queues together.
+    /// Operations that may start in all queues together, without those of the reserved queue.
     pub(super) fn room(&self) -> usize {
-        self.total_limit.saturating_sub(self.total_used)
+        let kept = self.reserved.as_ref().map_or(0, |it| self.free(it));
+        self.total_limit.saturating_sub(self.total_used + kept)
+    }
+
+    /// The reserved queue, if it has a free slot.
+    pub(super) fn reserved_with_slot(&self) -> Option<&Queue> {
+        self.reserved.as_ref().filter(|it| self.free(it) > 0)
+    }
+
+    fn is_reserved(&self, queue: &Queue) -> bool {
+        self.reserved.as_ref() == Some(queue)
     }
 
     /// Takes a slot if one is free.
     pub(super) fn try_take(&mut self, queue: &Queue) -> bool {
-        let is_free = self.room() > 0 && self.free(queue) > 0;
+        let has_room = self.is_reserved(queue) || self.room() > 0;
+        let is_free = has_room && self.free(queue) > 0;
         if is_free {
             self.take(queue);
         }
@@ -92,14 +106,15 @@ impl QueueSlots {
     }
 
     /// How many operations to claim from each of these queues: its free slots, or an equal share of the room if there is
-    /// less room than free slots. There must be room for one operation of each.
+    /// less room than free slots. There must be room for one operation of each. The reserved queue needs no room.
     pub(super) fn shares(&self, queues: Vec<Queue>) -> Vec<(Queue, usize)> {
         let with_free = |queue: Queue| {
             let free = self.free(&queue);
             (queue, free)
         };
         let mut shares: Vec<(Queue, usize)> = queues.into_iter().map(with_free).collect();
-        let mut fewest_first: Vec<&mut usize> = shares.iter_mut().map(|(_, n)| n).collect();
+        let sharing = shares.iter_mut().filter(|(it, _)| !self.is_reserved(it));
+        let mut fewest_first: Vec<&mut usize> = sharing.map(|(_, n)| n).collect();
         fewest_first.sort_unstable();
         let (mut room, mut left) = (self.room(), fewest_first.len());
         for share in fewest_first {

@@ -63,7 +63,7 @@ impl ServedQueues {
     pub(super) fn new(settings: &EngineSettings) -> Arc<Self> {
         let state = QueueState {
             schedule: QueueSchedule::new(settings.look_every),
-            slots: QueueSlots::new(settings.total_limit),
+            slots: QueueSlots::new(settings.total_limit, settings.reserved.clone()),
         };
         let queues = Self {
             state: Mutex::new(state),
@@ -150,6 +150,11 @@ impl ServedQueues {
     pub(super) fn next_claim(&self, now: Instant) -> Vec<(Queue, usize)> {
         let mut state = self.state();
         let QueueState { schedule, slots } = &mut *state;
+        if slots.room() == 0 {
+            let reserved = slots.reserved_with_slot();
+            let due = reserved.filter(|queue| schedule.claim_alone(queue, now));
+            return slots.shares(due.cloned().into_iter().collect());
+        }
         let has_slot = |queue: &Queue| slots.free(queue) > 0;
         let queues = schedule.next_claim(now, slots.room(), has_slot);
         slots.shares(queues)
@@ -170,10 +175,15 @@ impl ServedQueues {
     /// How long the loop waits for its next claim, if nothing wakes it.
     pub(super) fn until_next_claim(&self, now: Instant) -> Duration {
         let state = self.state();
-        let room = state.slots.room();
-        let next = state.schedule.next_look();
-        // A slot that is given back wakes the loop.
-        next.filter(|_| room > 0).map_or(self.look_every, |next| {
+        let QueueState { schedule, slots } = &*state;
+        let next = match slots.room() {
+            // A slot that is given back wakes the loop.
+            0 => slots
+                .reserved_with_slot()
+                .and_then(|it| schedule.next_look_at(it)),
+            _ => schedule.next_look(),
+        };
+        next.map_or(self.look_every, |next| {
             next.saturating_duration_since(now).min(self.look_every)
         })
     }

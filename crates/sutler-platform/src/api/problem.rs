@@ -327,6 +327,7 @@ impl From<BrokerCommandError> for Problem {
             | BrokerCommandError::NoNamespace
             | BrokerCommandError::NamespaceIsDeleting
             | BrokerCommandError::NameTaken
+            | BrokerCommandError::TooManyBrokers(_)
             | BrokerCommandError::OtherRevision(_)
             | BrokerCommandError::Deregistering
             | BrokerCommandError::HasInstances(_)

@@ -41,6 +41,8 @@ pub(crate) enum ProblemWord {
     HasInstances,
     /// Something uses it.
     InUse,
+    /// There are as many as there may be.
+    QuotaExceeded,
     /// The state does not admit it.
     WrongState,
     /// The intent does not admit it.
@@ -104,6 +106,7 @@ impl ProblemWord {
             Self::HasBindings => "has_bindings",
             Self::HasInstances => "has_instances",
             Self::InUse => "in_use",
+            Self::QuotaExceeded => "quota_exceeded",
             Self::WrongState => "wrong_state",
             Self::WrongIntent => "wrong_intent",
             Self::Cancelled => "cancelled",
@@ -145,6 +148,7 @@ impl ProblemWord {
             | Self::HasBindings
             | Self::HasInstances
             | Self::InUse
+            | Self::QuotaExceeded
             | Self::WrongState
             | Self::WrongIntent
             | Self::Cancelled => StatusCode::CONFLICT,
@@ -184,6 +188,7 @@ impl ProblemWord {
             Self::HasBindings => "Bindings exist",
             Self::HasInstances => "Instances exist",
             Self::InUse => "It is in use",
+            Self::QuotaExceeded => "There are too many of them",
             Self::WrongState => "The state does not admit it",
             Self::WrongIntent => "The intent does not admit it",
             Self::Cancelled => "The change was cancelled",
@@ -237,6 +242,7 @@ impl ProblemWord {
             | Self::MethodNotAllowed
             | Self::AlreadyExists
             | Self::Protected
+            | Self::QuotaExceeded
             | Self::WrongState
             | Self::WrongIntent
             | Self::Cancelled
@@ -332,6 +338,7 @@ impl ProblemWord {
                 Self::Deleting
             }
             BrokerCommandError::NameTaken => Self::AlreadyExists,
+            BrokerCommandError::TooManyBrokers(_) => Self::QuotaExceeded,
             BrokerCommandError::OtherRevision(_) => Self::RevisionChanged,
             BrokerCommandError::HasInstances(_) => Self::HasInstances,
             BrokerCommandError::Invalid { .. } => Self::Invalid,

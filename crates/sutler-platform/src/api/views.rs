@@ -13,6 +13,7 @@ mod intent_view;
 mod namespace_view;
 mod orphan_view;
 mod secret_view;
+mod shown_metadata;
 mod spec_view;
 #[cfg(test)]
 mod tests;

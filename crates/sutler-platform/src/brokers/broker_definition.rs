@@ -4,23 +4,39 @@
 
 use super::command_error::BrokerCommandError;
 use crate::broker_request::Profile;
-use crate::catalog::{AccessRules, CatalogRestrictions};
+use crate::catalog::{AccessRules, BrokerScope, CatalogRestrictions};
 use crate::records::{
     BrokerAuthentication, BrokerLimits, BrokerOptions, BrokerRegistration, BrokerTls,
 };
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// Most requests in flight to one broker from all replicas together.
-const IN_FLIGHT_MAX: u32 = 10_000;
-/// Time for one answer: more than a minute is unusual, and a hanging request occupies a place.
-const ANSWER_WITHIN: RangeInclusive<Duration> = seconds(1)..=minutes(10);
+/// Bounds of what may be chosen, by who chooses.
+struct LimitBounds {
+    /// Most requests in flight to one broker from all replicas together.
+    in_flight_max: u32,
+    /// Time for one answer: more than a minute is unusual, and a hanging request occupies a place.
+    answer_within: RangeInclusive<Duration>,
+    /// Time between two reads of the catalog. Shorter, and many brokers would occupy the platform's own places.
+    relist_every: RangeInclusive<Duration>,
+}
+
+/// Of brokers for all namespaces, which operators register.
+const OF_ALL_NAMESPACES: LimitBounds = LimitBounds {
+    in_flight_max: 10_000,
+    answer_within: seconds(1)..=minutes(10),
+    relist_every: minutes(1)..=days(7),
+};
+/// Of brokers of one namespace, which its owners register: they choose for others, too, who share the places.
+const OF_NAMESPACE: LimitBounds = LimitBounds {
+    in_flight_max: 100,
+    answer_within: seconds(1)..=minutes(2),
+    relist_every: minutes(10)..=days(7),
+};
 /// Time for all attempts of an intent.
 const SEND_WITHIN: RangeInclusive<Duration> = minutes(1)..=days(30);
 /// Time for polling.
 const POLL_WITHIN: RangeInclusive<Duration> = minutes(1)..=days(30);
-/// Time between two reads of the catalog. Shorter, and thousands of brokers would occupy the platform.
-const RELIST_EVERY: RangeInclusive<Duration> = minutes(1)..=days(7);
 
 const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
@@ -98,17 +114,25 @@ impl BrokerDefinition {
     }
 
     /// Checks the bounds.
-    pub(super) fn check(&self) -> Result<(), BrokerCommandError> {
+    pub(super) fn check(&self, scope: &BrokerScope) -> Result<(), BrokerCommandError> {
         let limits = &self.limits;
-        if limits.max_in_flight.get() > IN_FLIGHT_MAX {
-            let sentence = format!("must be at most {IN_FLIGHT_MAX}");
+        let LimitBounds {
+            in_flight_max,
+            answer_within,
+            relist_every,
+        } = match scope {
+            BrokerScope::AllNamespaces => OF_ALL_NAMESPACES,
+            BrokerScope::Namespace(_) => OF_NAMESPACE,
+        };
+        if limits.max_in_flight.get() > in_flight_max {
+            let sentence = format!("must be at most {in_flight_max}");
             return Err(invalid("/limits/maxInFlight", sentence));
         }
         for (pointer, time, bounds) in [
-            ("/limits/answerWithin", limits.answer_within, ANSWER_WITHIN),
+            ("/limits/answerWithin", limits.answer_within, answer_within),
             ("/limits/sendWithin", limits.send_within, SEND_WITHIN),
             ("/limits/pollWithin", limits.poll_within, POLL_WITHIN),
-            ("/limits/relistEvery", limits.relist_every, RELIST_EVERY),
+            ("/limits/relistEvery", limits.relist_every, relist_every),
         ] {
             if !bounds.contains(&time) {
                 let (from, to) = (bounds.start().as_secs(), bounds.end().as_secs());
@@ -132,14 +156,19 @@ pub(super) fn is_same_connection(one: &BrokerRegistration, other: &BrokerRegistr
 #[cfg(test)]
 mod tests {
     use super::{BrokerDefinition, is_same_connection};
+    use crate::catalog::BrokerScope;
     use crate::records::{BrokerAuthentication, BrokerRegistration};
     use std::num::NonZeroU32;
     use std::time::Duration;
 
     fn pointer(change: impl FnOnce(&mut BrokerDefinition)) -> String {
+        pointer_in(&BrokerScope::AllNamespaces, change)
+    }
+
+    fn pointer_in(scope: &BrokerScope, change: impl FnOnce(&mut BrokerDefinition)) -> String {
         let mut definition = BrokerDefinition::at("https://broker.example");
         change(&mut definition);
-        match definition.check() {
+        match definition.check(scope) {
             Ok(()) => "fits".to_owned(),
             Err(super::BrokerCommandError::Invalid { pointer, .. }) => pointer.to_owned(),
             Err(other) => panic!("{other}"),
@@ -170,6 +199,32 @@ mod tests {
             pointer(|it| it.limits.max_in_flight = NonZeroU32::MAX),
             "/limits/maxInFlight"
         );
+    }
+
+    #[test]
+    fn owners_of_a_namespace_choose_less_than_operators() {
+        let minutes = |count: u64| Duration::from_secs(60 * count);
+        let in_flight = |count| NonZeroU32::new(count).expect("not zero");
+        let of_namespace = BrokerScope::Namespace("app".to_owned());
+        for (scope, expected) in [
+            (BrokerScope::AllNamespaces, ["fits"; 3]),
+            (
+                of_namespace.clone(),
+                [
+                    "/limits/maxInFlight",
+                    "/limits/answerWithin",
+                    "/limits/relistEvery",
+                ],
+            ),
+        ] {
+            let found = [
+                pointer_in(&scope, |it| it.limits.max_in_flight = in_flight(101)),
+                pointer_in(&scope, |it| it.limits.answer_within = minutes(3)),
+                pointer_in(&scope, |it| it.limits.relist_every = minutes(9)),
+            ];
+            assert_eq!(found, expected);
+        }
+        assert_eq!(pointer_in(&of_namespace, |_| {}), "fits");
     }
 
     fn registration(definition: BrokerDefinition) -> BrokerRegistration {

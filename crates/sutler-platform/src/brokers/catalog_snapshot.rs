@@ -1,8 +1,9 @@
-//! A broker's catalog at one moment, with compiled schemas. Schemas are compiled when they are needed first.
+//! A broker's catalog at one moment. Its schemas are compiled when they are needed first, and kept in `schema_cache.rs`.
 
+use super::schema_cache::{SchemaCache, SchemaKey};
 use crate::catalog::{KnownCatalog, PlanKey};
+use crate::context::fresh_uuid;
 use crate::platform_records::PlatformRecords;
-use crate::preflight::compile_schemas;
 use crate::records::{CatalogRecord, SERVICE_OFFERING, SERVICE_PLAN};
 use crate::spec::Spec;
 use std::collections::BTreeMap;
@@ -16,20 +17,18 @@ use uuid::Uuid;
 /// Offerings and plans that are read at once.
 const ITEMS_PER_READ: usize = 500;
 
-/// A plan with its effective values and its schemas.
-#[derive(Clone)]
-struct CompiledPlan {
-    plan: Arc<PinnedPlan>,
-    schemas: Arc<ParameterSchemas>,
-}
-
 /// A catalog.
 #[derive(Default)]
 pub struct CatalogSnapshot {
     known: KnownCatalog,
     plan_versions: BTreeMap<PlanKey, Version>,
     has_newer_items: bool,
-    compiled: Mutex<BTreeMap<PlanKey, CompiledPlan>>,
+    bytes: usize,
+    /// Plans with their effective values, as far as they were needed.
+    pinned: Mutex<BTreeMap<PlanKey, Arc<PinnedPlan>>>,
+    /// What tells its schemas from those of other catalogs.
+    id: Uuid,
+    schemas: Arc<SchemaCache>,
 }
 
 impl CatalogSnapshot {
@@ -41,10 +40,27 @@ impl CatalogSnapshot {
         }
     }
 
+    /// A catalog whose items were stored in so many bytes.
+    #[cfg(test)]
+    pub(super) fn of_bytes(bytes: usize) -> Self {
+        Self {
+            bytes,
+            ..Self::default()
+        }
+    }
+
     /// Reads the stored items of a broker.
-    pub(super) async fn read(records: &PlatformRecords, broker: Uuid) -> Result<Self, RecordError> {
+    pub(super) async fn read(
+        records: &PlatformRecords,
+        broker: Uuid,
+        schemas: &Arc<SchemaCache>,
+    ) -> Result<Self, RecordError> {
         let (mut services, mut plans) = (Vec::new(), Vec::new());
-        let mut snapshot = Self::default();
+        let mut snapshot = Self {
+            id: fresh_uuid(),
+            schemas: schemas.clone(),
+            ..Self::default()
+        };
         for kind in [SERVICE_OFFERING, SERVICE_PLAN] {
             let list = List::Prefix(records.keys.all_below(kind, &broker.to_string()));
             let mut after = None;
@@ -52,6 +68,7 @@ impl CatalogSnapshot {
                 let store = &records.documents.store;
                 let page = store.list(&list, after.as_ref(), ITEMS_PER_READ).await?;
                 for document in &page.documents {
+                    snapshot.bytes += document.body.len();
                     match records.open(document)? {
                         None => snapshot.has_newer_items = true,
                         Some(CatalogRecord::Service(service)) => services.push(service),
@@ -87,19 +104,41 @@ impl CatalogSnapshot {
         self.has_newer_items
     }
 
-    /// Number of its items.
-    pub(super) fn item_count(&self) -> usize {
-        self.known.services().len() + self.known.plans().len()
+    /// Bytes of its items as they are stored. In memory they take a few times as much.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// A plan with its effective values, removed or not.
     pub fn plan(&self, service: &ServiceId, plan: &PlanId) -> Option<Arc<PinnedPlan>> {
-        self.compiled(service, plan).map(|it| it.plan)
+        let key = plan_key(service, plan);
+        let kept = || self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = kept().get(&key) {
+            return Some(found.clone());
+        }
+        let (offering, plan) = self.known.plan(&key)?;
+        let pinned = Arc::new(offering.pinned(plan)?);
+        kept().insert(key, pinned.clone());
+        Some(pinned)
     }
 
-    /// The compiled schemas of a plan.
+    /// The compiled schemas of a plan. If they are not in the cache, they are compiled here: see
+    /// [`CatalogSnapshot::prepare_schemas`].
     pub fn schemas(&self, service: &ServiceId, plan: &PlanId) -> Option<Arc<ParameterSchemas>> {
-        self.compiled(service, plan).map(|it| it.schemas)
+        let pinned = self.plan(service, plan)?;
+        Some(self.schemas.get(&self.schema_key(service, plan), &pinned))
+    }
+
+    /// Compiles the schemas of a plan outside of the threads that serve requests.
+    pub async fn prepare_schemas(&self, service: &ServiceId, plan: &PlanId) {
+        if let Some(pinned) = self.plan(service, plan) {
+            let key = self.schema_key(service, plan);
+            self.schemas.prepare(key, pinned).await;
+        }
+    }
+
+    fn schema_key(&self, service: &ServiceId, plan: &PlanId) -> SchemaKey {
+        (self.id, plan_key(service, plan))
     }
 
     /// Whether the whole specification fits the schema of its plan for provisions, which describes all parameters. With
@@ -111,24 +150,11 @@ impl CatalogSnapshot {
         };
         !spec.parameter_sources.is_empty() || schemas.is_none_or(fits)
     }
+}
 
-    fn compiled(&self, service: &ServiceId, plan: &PlanId) -> Option<CompiledPlan> {
-        let key = PlanKey {
-            service_id: service.clone(),
-            plan_id: plan.clone(),
-        };
-        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = compiled.get(&key) {
-            return Some(found.clone());
-        }
-        let (offering, plan) = self.known.plan(&key)?;
-        let pinned = offering.pinned(plan)?;
-        let (schemas, _) = compile_schemas(&pinned);
-        let found = CompiledPlan {
-            plan: Arc::new(pinned),
-            schemas: Arc::new(schemas),
-        };
-        compiled.insert(key, found.clone());
-        Some(found)
+fn plan_key(service: &ServiceId, plan: &PlanId) -> PlanKey {
+    PlanKey {
+        service_id: service.clone(),
+        plan_id: plan.clone(),
     }
 }

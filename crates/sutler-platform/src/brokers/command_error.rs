@@ -20,6 +20,11 @@ pub enum BrokerCommandError {
     /// Another broker of the scope has the name.
     #[error("a broker of this name is registered already; choose another name, or change that one")]
     NameTaken,
+    /// The namespace has as many brokers as it may have.
+    #[error(
+        "the namespace has {0} brokers already, which is the most; deregister one, or ask an operator to register it for all namespaces"
+    )]
+    TooManyBrokers(usize),
     /// The registration was changed since the caller read it.
     #[error("the registration has revision {0} now; read it again")]
     OtherRevision(u64),

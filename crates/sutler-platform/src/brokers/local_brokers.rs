@@ -6,10 +6,14 @@
 
 use super::broker_definition::is_same_connection;
 use super::queue_control::QueueControl;
-use crate::lifecycle::breaker::{ExchangeOutcome, LocalCount, OpenCause, QueueLimit};
+use crate::catalog::BrokerScope;
+use crate::lifecycle::breaker::{
+    ExchangeOutcome, LocalCount, OpenCause, QueueLimit, RUNS_MAX, queue_share,
+};
 use crate::records::{BrokerRegistration, BrokerState, broker_queue};
 use jiff::Timestamp;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use sutler_journal::Key;
@@ -41,7 +45,16 @@ struct RelistRequest {
 #[derive(Default)]
 struct LocalTable {
     brokers: BTreeMap<Uuid, LocalBroker>,
+    /// Number of brokers of each namespace. No entry is zero.
+    of_namespaces: BTreeMap<String, u32>,
     live_replicas: u32,
+}
+
+/// What the limits of brokers follow from besides their own counts.
+struct LimitBasis<'a> {
+    of_namespaces: &'a BTreeMap<String, u32>,
+    live_replicas: u32,
+    now: Timestamp,
 }
 
 /// All brokers that this process has seen.
@@ -79,32 +92,32 @@ impl LocalBrokers {
         now: Timestamp,
     ) {
         let mut table = self.table();
-        let live_replicas = table.live_replicas;
-        let broker = registration.uid;
-        let entry = table.brokers.entry(broker);
-        let entry = entry.or_insert_with(|| LocalBroker::new(key, registration));
-        entry.saw_registration(key, registration, now);
-        entry.set_queue(self.queues(), live_replicas, now);
+        table.add(key, registration);
+        let (brokers, basis) = table.split(now);
+        if let Some(entry) = brokers.get_mut(&registration.uid) {
+            entry.saw_registration(key, registration, now);
+            entry.set_queue(self.queues(), &basis);
+        }
     }
 
     /// The state of a broker was read or written. Without its registration nothing follows from it.
     pub(super) fn saw_state(&self, broker: Uuid, state: &BrokerState, now: Timestamp) {
         let mut table = self.table();
-        let live_replicas = table.live_replicas;
-        if let Some(entry) = table.brokers.get_mut(&broker) {
+        let (brokers, basis) = table.split(now);
+        if let Some(entry) = brokers.get_mut(&broker) {
             let is_stopped = state.breaker.stop().is_some();
             if entry.is_stopped == Some(true) && !is_stopped {
                 // What hung meanwhile says nothing of the broker as it is now.
                 entry.count.restart(now);
             }
             entry.is_stopped = Some(is_stopped);
-            entry.set_queue(self.queues(), live_replicas, now);
+            entry.set_queue(self.queues(), &basis);
         }
     }
 
     /// A broker is registered no more.
     pub(super) fn forget(&self, broker: Uuid) {
-        if self.table().brokers.remove(&broker).is_some()
+        if self.table().remove(broker)
             && let Some(queues) = self.queues()
         {
             queues.forget_queue(&broker_queue(broker));
@@ -120,10 +133,10 @@ impl LocalBrokers {
         now: Timestamp,
     ) -> Option<OpenCause> {
         let mut table = self.table();
-        let live_replicas = table.live_replicas;
-        let entry = table.brokers.get_mut(&broker)?;
+        let (brokers, basis) = table.split(now);
+        let entry = brokers.get_mut(&broker)?;
         entry.limit.count(outcome, now);
-        entry.set_queue(self.queues(), live_replicas, now);
+        entry.set_queue(self.queues(), &basis);
         let cause = entry.count.count(begun, outcome);
         cause.filter(|_| entry.is_stopped != Some(true))
     }
@@ -156,10 +169,10 @@ impl LocalBrokers {
     /// Sets the number of replicas, and all limits as the clock and that number demand.
     pub(super) fn refresh(&self, live_replicas: Option<u32>, now: Timestamp) {
         let mut table = self.table();
-        let live_replicas = live_replicas.unwrap_or(table.live_replicas);
-        table.live_replicas = live_replicas;
-        for entry in table.brokers.values_mut() {
-            entry.set_queue(self.queues(), live_replicas, now);
+        table.live_replicas = live_replicas.unwrap_or(table.live_replicas);
+        let (brokers, basis) = table.split(now);
+        for entry in brokers.values_mut() {
+            entry.set_queue(self.queues(), &basis);
         }
     }
 
@@ -170,6 +183,57 @@ impl LocalBrokers {
         brokers
             .map(|(uid, entry)| (*uid, entry.key.clone()))
             .collect()
+    }
+}
+
+impl LocalTable {
+    /// The brokers, and what their limits follow from.
+    fn split(&mut self, now: Timestamp) -> (&mut BTreeMap<Uuid, LocalBroker>, LimitBasis<'_>) {
+        let basis = LimitBasis {
+            of_namespaces: &self.of_namespaces,
+            live_replicas: self.live_replicas,
+            now,
+        };
+        (&mut self.brokers, basis)
+    }
+
+    /// Adds a broker, unless it is known. The others of its namespace get a smaller share with the next look.
+    fn add(&mut self, key: &Key, registration: &BrokerRegistration) {
+        if self.brokers.contains_key(&registration.uid) {
+            return;
+        }
+        if let BrokerScope::Namespace(namespace) = &registration.scope {
+            *self.of_namespaces.entry(namespace.clone()).or_default() += 1;
+        }
+        let entry = LocalBroker::new(key, registration);
+        self.brokers.insert(registration.uid, entry);
+    }
+
+    /// Removes a broker. Returns whether it was known.
+    fn remove(&mut self, broker: Uuid) -> bool {
+        let Some(removed) = self.brokers.remove(&broker) else {
+            return false;
+        };
+        if let BrokerScope::Namespace(namespace) = &removed.registration.scope
+            && let Some(count) = self.of_namespaces.get_mut(namespace)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.of_namespaces.remove(namespace);
+            }
+        }
+        true
+    }
+}
+
+impl LimitBasis<'_> {
+    /// Most exchanges with a broker of this scope.
+    fn share(&self, scope: &BrokerScope) -> NonZeroU32 {
+        let of_namespace = match scope {
+            BrokerScope::AllNamespaces => None,
+            BrokerScope::Namespace(it) => Some(self.of_namespaces.get(it).copied().unwrap_or(1)),
+        };
+        queue_share(RUNS_MAX, of_namespace)
     }
 }
 
@@ -202,13 +266,16 @@ impl LocalBroker {
     }
 
     /// Gives the engine the limit that holds now, if it has another one.
-    fn set_queue(&mut self, queues: Option<&dyn QueueControl>, live_replicas: u32, now: Timestamp) {
+    fn set_queue(&mut self, queues: Option<&dyn QueueControl>, basis: &LimitBasis<'_>) {
         let (Some(queues), Some(is_stopped)) = (queues, self.is_stopped) else {
             return;
         };
         let limit = match is_stopped {
             true => 0,
-            false => self.limit.at(live_replicas, now).get(),
+            false => {
+                let limit = self.limit.at(basis.live_replicas, basis.now);
+                limit.min(basis.share(&self.registration.scope)).get()
+            }
         };
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         if self.queue_limit != Some(limit) {

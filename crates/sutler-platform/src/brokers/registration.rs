@@ -17,6 +17,10 @@ use sutler_journal::{Commit, OperationId};
 use sutler_records::LoadedDocument;
 use uuid::Uuid;
 
+/// Most brokers of one namespace: its owners register them, and each costs the platform reads, places and memory. Owners who
+/// register several at the same moment may exceed it by those.
+const OF_NAMESPACE_MAX: usize = 20;
+
 impl Brokers {
     /// Registers a broker for all namespaces (`None`) or for one, and starts the first sync of its catalog.
     ///
@@ -33,13 +37,14 @@ impl Brokers {
         definition: BrokerDefinition,
         by: &Author,
     ) -> Result<BrokerRegistration, BrokerCommandError> {
-        definition.check()?;
+        let broker_scope = scope.map_or(BrokerScope::AllNamespaces, |namespace| {
+            BrokerScope::Namespace(namespace.as_str().to_owned())
+        });
+        definition.check(&broker_scope)?;
         let registration = BrokerRegistration {
             uid: OperationId::fresh().0,
             name: name.clone(),
-            scope: scope.map_or(BrokerScope::AllNamespaces, |namespace| {
-                BrokerScope::Namespace(namespace.as_str().to_owned())
-            }),
+            scope: broker_scope,
             url: definition.url,
             authentication: definition.authentication,
             tls: definition.tls,
@@ -54,6 +59,7 @@ impl Brokers {
             deregistering: None,
         };
         self.check_connection(&registration)?;
+        self.check_quota(scope).await?;
         for _ in 0..TRIES {
             let commit = self.expect_namespace(Commit::new(), scope).await?;
             if self
@@ -67,6 +73,18 @@ impl Brokers {
             }
         }
         Err(self.contended().await)
+    }
+
+    /// Checks that the namespace may have one more broker.
+    async fn check_quota(&self, scope: Option<&ResourceName>) -> Result<(), BrokerCommandError> {
+        if scope.is_none() {
+            return Ok(());
+        }
+        let found = self.list(Some(scope), None, OF_NAMESPACE_MAX).await?;
+        match found.items.len() >= OF_NAMESPACE_MAX {
+            true => Err(BrokerCommandError::TooManyBrokers(OF_NAMESPACE_MAX)),
+            false => Ok(()),
+        }
     }
 
     async fn commit_registration(
@@ -106,11 +124,11 @@ impl Brokers {
         revision: Option<u64>,
         definition: BrokerDefinition,
     ) -> Result<BrokerRegistration, BrokerCommandError> {
-        definition.check()?;
         for _ in 0..TRIES {
             let found = self.registration(broker).await?;
             let found = found.ok_or(BrokerCommandError::NoBroker)?;
             let present = &found.registration;
+            definition.check(&present.scope)?;
             if present.deregistering.is_some() {
                 return Err(BrokerCommandError::Deregistering);
             }

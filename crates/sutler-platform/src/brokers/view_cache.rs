@@ -14,8 +14,9 @@ use uuid::Uuid;
 
 /// Most brokers that are kept.
 const BROKERS_MAX: usize = 4_000;
-/// Most offerings and plans of all of them together: some hundred megabytes.
-const ITEMS_MAX: usize = 100_000;
+/// Most bytes of the stored offerings and plans of all of them together. An item may have half a megabyte, and who
+/// registers a broker chooses how large its items are, so their number says nothing.
+const BYTES_MAX: usize = 128 * 1024 * 1024;
 
 /// A catalog that is read once, however many wait for it.
 pub(super) type CatalogCell = Arc<OnceCell<Arc<CatalogSnapshot>>>;
@@ -36,7 +37,7 @@ struct CacheTable {
     brokers: BTreeMap<Uuid, CachedBroker>,
     uses: u64,
     brokers_max: usize,
-    items_max: usize,
+    bytes_max: usize,
 }
 
 /// What is kept of all brokers.
@@ -44,17 +45,17 @@ pub(super) struct ViewCache(Mutex<CacheTable>);
 
 impl Default for ViewCache {
     fn default() -> Self {
-        Self::bounded(BROKERS_MAX, ITEMS_MAX)
+        Self::bounded(BROKERS_MAX, BYTES_MAX)
     }
 }
 
 impl ViewCache {
-    fn bounded(brokers_max: usize, items_max: usize) -> Self {
+    fn bounded(brokers_max: usize, bytes_max: usize) -> Self {
         Self(Mutex::new(CacheTable {
             brokers: BTreeMap::new(),
             uses: 0,
             brokers_max,
-            items_max,
+            bytes_max,
         }))
     }
 
@@ -154,23 +155,24 @@ impl ViewCache {
 }
 
 impl CachedBroker {
-    fn item_count(&self) -> usize {
+    fn catalog_bytes(&self) -> usize {
         let snapshot = self.catalog.as_ref().and_then(|(_, cell)| cell.get());
-        snapshot.map_or(0, |it| it.item_count())
+        snapshot.map_or(0, |it| it.bytes())
     }
 }
 
 impl CacheTable {
     /// Drops what was not used for the longest time, until everything but one broker is within the bounds.
     fn shrink(&mut self, kept: Uuid) {
-        let mut items: usize = self.brokers.values().map(CachedBroker::item_count).sum();
-        while self.brokers.len() > self.brokers_max || items > self.items_max {
+        let catalogs = self.brokers.values().map(CachedBroker::catalog_bytes);
+        let mut bytes: usize = catalogs.sum();
+        while self.brokers.len() > self.brokers_max || bytes > self.bytes_max {
             let others = self.brokers.iter().filter(|(uid, _)| **uid != kept);
             let Some(oldest) = others.min_by_key(|(_, it)| it.used).map(|(uid, _)| *uid) else {
                 return;
             };
             let dropped = self.brokers.remove(&oldest);
-            items -= dropped.map_or(0, |it| it.item_count());
+            bytes -= dropped.map_or(0, |it| it.catalog_bytes());
         }
     }
 }
@@ -178,9 +180,7 @@ impl CacheTable {
 #[cfg(test)]
 mod tests {
     use super::{CatalogSnapshot, ViewCache};
-    use crate::catalog::{KnownCatalog, OfferedPlan};
     use crate::records::{PlatformKeys, ResourceName};
-    use serde_json::json;
     use std::sync::Arc;
     use uuid::Uuid;
 
@@ -190,15 +190,11 @@ mod tests {
         cache.keep_registration(Uuid::from_u128(number), &key);
     }
 
-    /// Reads a catalog with one plan.
-    fn read_catalog(cache: &ViewCache, number: u128) {
-        let plan = json!({"id": "p", "name": "p", "description": "d"});
-        let plan = serde_json::from_value(plan).expect("a plan");
-        let plan = OfferedPlan::from_plan("s".try_into().expect("an id"), plan);
-        let known = KnownCatalog::new([], [plan]);
+    /// Reads a catalog of so many bytes.
+    fn read_catalog(cache: &ViewCache, number: u128, bytes: usize) {
         let broker = Uuid::from_u128(number);
         let cell = cache.catalog(broker, 1);
-        let snapshot = Arc::new(CatalogSnapshot::new(known));
+        let snapshot = Arc::new(CatalogSnapshot::of_bytes(bytes));
         assert!(cell.set(snapshot).is_ok(), "it is empty");
         cache.catalog_was_read(broker);
     }
@@ -221,11 +217,17 @@ mod tests {
 
     #[test]
     fn large_catalogs_are_dropped_but_not_the_one_that_was_just_read() {
-        let cache = ViewCache::bounded(10, 1);
-        for number in [1, 2] {
+        let cache = ViewCache::bounded(10, 100);
+        for (number, bytes, expected) in [
+            (1, 60, &[1_u128] as &[_]),
+            (2, 40, &[1, 2]),
+            (3, 1, &[2, 3]),
+            (4, 1_000, &[4]),
+            (5, 1, &[5]),
+        ] {
             use_broker(&cache, number);
-            read_catalog(&cache, number);
-            assert_eq!(kept(&cache), [number]);
+            read_catalog(&cache, number, bytes);
+            assert_eq!(kept(&cache), expected);
         }
     }
 
@@ -233,7 +235,7 @@ mod tests {
     fn a_catalog_counts_for_its_revision_only() {
         let cache = ViewCache::default();
         use_broker(&cache, 1);
-        read_catalog(&cache, 1);
+        read_catalog(&cache, 1, 1);
         let broker = Uuid::from_u128(1);
         assert!(cache.catalog(broker, 1).get().is_some());
         assert!(cache.catalog(broker, 2).get().is_none());

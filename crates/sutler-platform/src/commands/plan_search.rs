@@ -76,7 +76,12 @@ pub(super) async fn find_plan(
             ),
         });
     }
-    Ok(found.pop())
+    let found = found.pop();
+    if let Some(FoundPlan { view, key, .. }) = &found {
+        let catalog = &view.catalog;
+        catalog.prepare_schemas(&key.service_id, &key.plan_id).await;
+    }
+    Ok(found)
 }
 
 /// The plan of one broker that has these names or ids.

@@ -9,7 +9,7 @@ mod bindings;
 mod observation;
 mod prepared_request;
 
-pub(super) use answer::plan_ids;
+pub(super) use answer::{plan_ids, sources_of};
 pub(crate) use bindings::bindings_of;
 
 use super::request_material::ReadSecrets;
@@ -25,6 +25,7 @@ use crate::lifecycle::instance::{
 use crate::lifecycle::intent::{CancelledBy, IntentEnd, IntentState, OperationId};
 use crate::records::Record;
 use crate::writes::{InstanceChange, NextClaim, OwnOperation, instance_commit};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_client::PollSchedule;
@@ -101,6 +102,7 @@ impl InstanceRun<'_> {
             return self.wait_for_turn(&was).await;
         }
         let view = self.context.brokers.view(instance.broker).await?;
+        prepare_schemas(&instance, &view).await;
         let turn = match self.takeovers {
             Takeovers::Few => self.prepare(&instance, &intent, &view).await?,
             Takeovers::TooMany => PreparedTurn::TakenOverTooOften,
@@ -282,6 +284,16 @@ impl InstanceRun<'_> {
     /// What follows from a commit in other lanes, and for callers that wait.
     async fn after_commit(&self, committed: &CommittedDecision) {
         after_commit(self.context, &committed.decision).await;
+    }
+}
+
+/// Compiles the schemas that the turn of an intent may need.
+async fn prepare_schemas(instance: &Instance, view: &BrokerView) {
+    let patches = instance.pending.iter().filter_map(|it| it.change.patch());
+    let wanted = patches.filter_map(|it| it.plan.as_ref());
+    let plans: BTreeSet<_> = wanted.chain([&instance.basis.spec().plan]).collect();
+    for plan in plans {
+        view.catalog.prepare_schemas(&instance.service, plan).await;
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! `event.rs` (what can happen, and what follows), `decide.rs` (which event leads where), `probe.rs` (what the answer to a
 //! probe means, and when the next one is sent), `local_count.rs` (what a replica counts by itself), `queue_limit.rs` (how
-//! much is sent while it is closed). The table is `tests/transitions/breaker.txt`.
+//! much is sent while it is closed), `queue_share.rs` (how much of a replica one broker may occupy). The table is `tests/transitions/breaker.txt`.
 
 mod decide;
 mod event;
@@ -14,6 +14,7 @@ mod exchange_outcome;
 mod local_count;
 mod probe;
 mod queue_limit;
+mod queue_share;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ pub use exchange_outcome::ExchangeOutcome;
 pub use local_count::{LocalCount, UNANSWERED_MAX};
 pub use probe::{PROBE_PAUSE_MAX, PROBE_PAUSE_MIN, ProbeResult, RELAPSE_WITHIN};
 pub use queue_limit::{HALVED_FOR, MAX_IN_FLIGHT, QueueLimit};
+pub use queue_share::{RUNS_MAX, queue_share};
 
 use crate::author::Author;
 use crate::lifecycle::intent::BrokerStatement;

@@ -9,7 +9,10 @@ const ONE: Queue = Queue::named("one");
 const OTHER: Queue = Queue::named("other");
 
 fn slots(total: usize, limits: &[(Queue, usize)]) -> QueueSlots {
-    let mut slots = QueueSlots::new(total);
+    with_limits(QueueSlots::new(total, None), limits)
+}
+
+fn with_limits(mut slots: QueueSlots, limits: &[(Queue, usize)]) -> QueueSlots {
     for (queue, limit) in limits {
         slots.set_limit(queue, *limit);
     }
@@ -65,6 +68,26 @@ fn a_queue_that_is_forgotten_counts_until_its_operations_have_ended() {
     assert_eq!(slots.room(), 2);
 }
 
+#[test]
+fn the_slots_of_a_reserved_queue_are_taken_by_no_other() {
+    let empty = QueueSlots::new(5, Some(ONE));
+    let mut slots = with_limits(empty, &[(ONE, 2), (OTHER, 100)]);
+    assert_eq!(slots.room(), 3);
+    let shares = slots.shares(vec![OTHER, ONE]);
+    assert_eq!(shares, [(OTHER, 3), (ONE, 2)]);
+    for _ in 0..3 {
+        assert!(slots.try_take(&OTHER));
+    }
+    assert!(!slots.try_take(&OTHER), "the others are kept");
+    assert_eq!(slots.reserved_with_slot(), Some(&ONE));
+    assert!(slots.try_take(&ONE) && slots.try_take(&ONE));
+    assert!(!slots.try_take(&ONE), "its own limit");
+    assert_eq!((slots.reserved_with_slot(), slots.room()), (None, 0));
+    assert!(!slots.give_back(&ONE).of_all);
+    assert!(!slots.try_take(&OTHER), "it is kept again");
+    assert!(slots.give_back(&OTHER).of_all);
+}
+
 proptest! {
     #[test]
     fn the_room_of_a_claim_is_used_and_shared_equally(
@@ -72,7 +95,7 @@ proptest! {
         room in 64_usize..600,
     ) {
         let queues: Vec<Queue> = (0..free.len()).map(|n| Queue::of(format!("{n}"))).collect();
-        let mut slots = QueueSlots::new(room);
+        let mut slots = QueueSlots::new(room, None);
         for (queue, free) in queues.iter().zip(&free) {
             slots.set_limit(queue, *free);
         }

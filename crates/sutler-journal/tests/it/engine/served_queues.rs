@@ -33,6 +33,14 @@ struct HeldEngine {
 
 impl HeldEngine {
     async fn new(queues: &[(Queue, usize)], total_limit: usize) -> Self {
+        Self::reserving(None, queues, total_limit).await
+    }
+
+    async fn reserving(
+        reserved: Option<Queue>,
+        queues: &[(Queue, usize)],
+        total_limit: usize,
+    ) -> Self {
         let fixture = EngineFixture::new();
         let gate = Arc::new(Semaphore::new(0));
         let queues = queues.iter().cloned();
@@ -40,6 +48,7 @@ impl HeldEngine {
         let settings = EngineSettings {
             queues: queues.collect(),
             total_limit,
+            reserved,
             ..EngineSettings::default()
         };
         let engine = fixture.engine_with(held(&gate), settings).await;
@@ -151,6 +160,23 @@ async fn all_queues_together_run_no_more_than_the_total_limit() {
     held.gate.add_permits(5);
     for id in ids {
         assert_eq!(held.fixture.done(id).await.fence.0, 1, "each ran once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reserved_queue_starts_its_operations_while_others_fill_all_the_rest() {
+    let queues = [(WORK, 100), (OTHER, 2)];
+    let held = HeldEngine::reserving(Some(OTHER), &queues, 6).await;
+    held.accept(&WORK, 50).await;
+    assert_eq!(held.running().await, 4);
+    let own = held.accept(&OTHER, 3).await;
+    assert_eq!(held.running().await, 6);
+    for id in &own[..2] {
+        assert_eq!(held.fixture.row(*id).await.state, State::Running);
+    }
+    held.gate.add_permits(200);
+    for id in own {
+        assert_eq!(held.fixture.done(id).await.fence.0, 1, "it ran once");
     }
 }
 

@@ -1,17 +1,13 @@
 //! The marketplace: offerings and plans that a namespace may provision, with the broker of each.
 //!
-//! Metadata of brokers is shown as it is, except icons: those that are too large are left out.
+//! Metadata of brokers is shown without links and pictures that may do harm (`shown_metadata.rs`).
 
+use super::shown_metadata::shown_metadata;
 use crate::catalog::{OfferedPlan, OfferedService};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sutler_osb::{MaintenanceInfo, PinnedPlan, PlanId, Requires, Schemas, ServiceId};
 use uuid::Uuid;
-
-/// Largest icon inside of metadata, in bytes.
-const ICON_BYTES_MAX: usize = 64 * 1024;
-/// Field of metadata that holds icons.
-const ICON_FIELD: &str = "imageUrl";
 
 /// An offering.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -83,7 +79,7 @@ impl OfferedClass {
             broker_uid,
             tags: offering.tags.clone().unwrap_or_default(),
             requires: offering.requires.clone().unwrap_or_default(),
-            metadata: offering.metadata.clone().map(without_large_icon),
+            metadata: offering.metadata.clone().map(shown_metadata),
             plans: Vec::new(),
         }
     }
@@ -107,15 +103,7 @@ impl OfferedClassPlan {
             binding_rotatable: pinned.binding_rotatable,
             maintenance_info: pinned.maintenance_info,
             schemas: pinned.schemas,
-            metadata: plan.metadata.clone().map(without_large_icon),
+            metadata: plan.metadata.clone().map(shown_metadata),
         }
     }
-}
-
-fn without_large_icon(mut metadata: Map<String, Value>) -> Map<String, Value> {
-    let is_large = |icon: &Value| icon.as_str().is_some_and(|it| it.len() > ICON_BYTES_MAX);
-    if metadata.get(ICON_FIELD).is_some_and(is_large) {
-        metadata.remove(ICON_FIELD);
-    }
-    metadata
 }

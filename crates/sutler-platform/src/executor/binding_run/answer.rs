@@ -7,11 +7,12 @@ use super::{AT_ONCE, BindingRun, BoundInstance, CommittedDecision};
 use crate::context::journal_id;
 use crate::executor::broker_answer::{meaning_of, message_mut, shown, statement_of, with_body};
 use crate::executor::exchange::{BrokerImpression, Exchange};
-use crate::executor::instance_run::{plan_ids, plan_of};
+use crate::executor::instance_run::{plan_ids, plan_of, sources_of};
 use crate::executor::poll_times::{PollTimes, polling_since};
 use crate::executor::request_material::request_builder;
 use crate::executor::retry_wait::retry_wait;
 use crate::executor::run_error::RunError;
+use crate::executor::sent_secrets::{SecretPlaces, has_words};
 use crate::lifecycle::binding::{
     Binding, BindingBody, BindingEffect, Event, IntentChange, PendingIntent,
 };
@@ -57,6 +58,8 @@ impl BindingRun<'_> {
         };
         let (kind, reply) = self.read_reply(&intent.change, exchange.answer, &bound);
         let (meaning, impression) = meaning_of(kind, exchange.begun, reply, &context);
+        let binding = &committed.decision.next;
+        let meaning = self.without_secrets(binding, meaning, &bound).await;
         self.answered(intent.number, meaning, impression, bound)
             .await
     }
@@ -113,6 +116,7 @@ impl BindingRun<'_> {
             }
             meaning => meaning,
         };
+        let meaning = self.without_secrets(binding, meaning, &bound).await;
         self.answered(number, meaning, impression, bound).await
     }
 
@@ -149,6 +153,28 @@ impl BindingRun<'_> {
         let brokers = &self.context.brokers;
         brokers.exchange_ended(broker, begun, outcome, event).await;
         result
+    }
+
+    /// An answer whose words contain no values of secrets that the broker got for the binding or its instance.
+    async fn without_secrets(
+        &self,
+        binding: &Binding,
+        meaning: Meaning<BindingBody>,
+        bound: &BoundInstance,
+    ) -> Meaning<BindingBody> {
+        if !has_words(&meaning) {
+            return meaning;
+        }
+        let spec = &binding.spec;
+        let places = SecretPlaces {
+            namespace: &binding.namespace,
+            sources: sources_of(&bound.instance)
+                .chain(&spec.parameter_sources)
+                .collect(),
+            sent: self.own.progress.prepared.as_ref(),
+            inline: vec![spec.parameters.as_map()],
+        };
+        places.read(self.context).await.hidden_in(meaning)
     }
 
     async fn commit_answer(

@@ -102,6 +102,9 @@ impl BindingRun<'_> {
                 Ok(Ok(builder.unbind(&bound.instance.osb_id, osb_id, &ids)))
             }
             RequestSubject::Bind(bind) => {
+                let ids = plan_ids(&bound.instance);
+                let catalog = &bound.view.catalog;
+                catalog.prepare_schemas(&ids.service_id, &ids.plan_id).await;
                 let sources = binding.spec.parameter_sources.iter();
                 let namespace = &binding.namespace;
                 let material = RequestMaterial::read(self.context, namespace, sources).await?;

@@ -12,12 +12,15 @@ use crate::executor::poll_times::{PollTimes, polling_since};
 use crate::executor::request_material::request_builder;
 use crate::executor::retry_wait::retry_wait;
 use crate::executor::run_error::RunError;
+use crate::executor::sent_secrets::{SecretPlaces, has_words};
 use crate::lifecycle::instance::{
     Event, Instance, InstanceEffect, IntentChange, PendingIntent, ResourceDetails,
 };
 use crate::lifecycle::intent::{IntentNumber, IntentState};
 use crate::records::{IntentProgress, Record};
+use crate::spec::ParameterSource;
 use crate::writes::{NextClaim, OwnOperation};
+use serde_json::{Map, Value};
 use std::time::Duration;
 use sutler_client::{
     AcceptedOperation, Meaning, Operation, OperationEvent, PlanIds, PollUpdate, ReplyContext,
@@ -54,6 +57,7 @@ impl InstanceRun<'_> {
             ..view.reply_context(plan.as_deref())
         };
         let (meaning, impression) = read_answer(&intent.change, exchange, &context);
+        let meaning = self.without_secrets(meaning, instance).await;
         self.answered(intent.number, meaning, impression, view)
             .await
     }
@@ -87,7 +91,31 @@ impl InstanceRun<'_> {
             }
             meaning => meaning,
         };
+        let meaning = self.without_secrets(meaning, instance).await;
         self.answered(number, meaning, impression, view).await
+    }
+
+    /// An answer whose words contain no values of secrets that the broker got for the instance.
+    async fn without_secrets(
+        &self,
+        meaning: Meaning<ResourceDetails>,
+        instance: &Instance,
+    ) -> Meaning<ResourceDetails> {
+        if !has_words(&meaning) {
+            return meaning;
+        }
+        let patches = instance.pending.iter().filter_map(|it| it.change.patch());
+        let patched = patches
+            .clone()
+            .filter_map(|it| it.parameter_sources.as_ref());
+        let changed = patches.map(|it| it.parameters.as_map());
+        let places = SecretPlaces {
+            namespace: &instance.namespace,
+            sources: sources_of(instance).chain(patched.flatten()).collect(),
+            sent: self.own.progress.prepared.as_ref(),
+            inline: inline_of(instance).chain(changed).collect(),
+        };
+        places.read(self.context).await.hidden_in(meaning)
     }
 
     async fn progress_of(&self, intent: &PendingIntent) -> Result<IntentProgress, RunError> {
@@ -242,6 +270,18 @@ pub(in crate::executor) fn plan_ids(instance: &Instance) -> PlanIds {
     };
     let confirmed = instance.confirmed().map(|it| of(&it.spec));
     instance_ids(confirmed.as_ref(), &of(instance.basis.spec()))
+}
+
+/// Sources of the parameters that the broker has got for an instance, without those of pending changes.
+pub(in crate::executor) fn sources_of(
+    instance: &Instance,
+) -> impl Iterator<Item = &ParameterSource> {
+    instance.basis.spec().parameter_sources.iter()
+}
+
+/// Parameters of an instance that are not secret.
+fn inline_of(instance: &Instance) -> impl Iterator<Item = &Map<String, Value>> {
+    std::iter::once(instance.basis.spec().parameters.as_map())
 }
 
 /// What the answer to a sent request means, and what it says of the broker.

@@ -1,6 +1,6 @@
 //! What an exchange with a broker says about the broker, whatever it says about its instance. Pure.
 
-use sutler_client::{Answer, Reply};
+use sutler_client::{Answer, NoReplyError, Reply};
 
 /// What an exchange says about a broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub enum ExchangeOutcome {
     Overloaded,
     /// It refuses the credentials.
     Unauthorized,
+    /// This process had no place for the exchange, which says nothing of the broker.
+    NotTried,
     /// It was not reached, or gave no whole answer in time.
     Unanswered,
 }
@@ -19,6 +21,7 @@ impl ExchangeOutcome {
     /// Reads a reply.
     pub fn of<B>(reply: &Reply<B>) -> Self {
         let (answer, retry_after) = match reply {
+            Reply::NoAnswer(NoReplyError::NoPlace(_)) => return Self::NotTried,
             Reply::NoAnswer(_) => return Self::Unanswered,
             Reply::Answer {
                 answer,

@@ -32,6 +32,7 @@ impl LocalCount {
                 self.unanswered = 0;
                 Some(OpenCause::Unauthorized)
             }
+            ExchangeOutcome::NotTried => None,
             ExchangeOutcome::Answered | ExchangeOutcome::Overloaded => {
                 self.unanswered = 0;
                 None

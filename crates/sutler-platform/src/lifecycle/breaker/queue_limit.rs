@@ -43,6 +43,7 @@ impl QueueLimit {
             }
             ExchangeOutcome::Answered
             | ExchangeOutcome::Unauthorized
+            | ExchangeOutcome::NotTried
             | ExchangeOutcome::Unanswered => {}
         }
     }

@@ -1,9 +1,11 @@
 //! How much each replica sends to a broker, and what is learned of it.
 
 use super::fixture::{PlatformFixture, definition, until, until_passed};
+use super::samples::{name, namespace, operator};
 use std::num::NonZeroU32;
 use sutler_client::BrokerEvent;
 use sutler_platform::lifecycle::breaker::ExchangeOutcome;
+use sutler_platform::records::NamespaceState;
 
 #[tokio::test(start_paused = true)]
 async fn a_broker_that_is_overloaded_gets_half_for_a_minute() {
@@ -75,6 +77,37 @@ async fn a_new_limit_is_followed_everywhere_and_keeps_what_is_halved() {
     until_passed(2).await;
     assert_eq!(one.queue_limit(broker), Some(50));
     assert_eq!(other.queue_limit(broker), Some(25));
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_registration_gives_a_broker_more_than_a_part_of_a_replica() {
+    let platform = PlatformFixture::new();
+    let replica = platform.idle_replica().await;
+    let mut greedy = definition();
+    greedy.limits.max_in_flight = NonZeroU32::new(10_000).expect("not zero");
+    let broker = replica.register_as("db", greedy).await;
+    assert_eq!(replica.queue_limit(broker), Some(64));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_brokers_of_a_namespace_share_the_part_of_one() {
+    let platform = PlatformFixture::new();
+    let replica = platform.following_replica().await;
+    let app = name("app");
+    let key = replica.records.keys.namespace(&app);
+    replica.put(&key, namespace(NamespaceState::Active)).await;
+    let mut greedy = definition();
+    greedy.limits.max_in_flight = NonZeroU32::new(100).expect("not zero");
+    let mut brokers = Vec::new();
+    for (db, limit) in [("a", 64), ("b", 32), ("c", 21)] {
+        let (db, by, greedy) = (name(db), operator(), greedy.clone());
+        let registered = replica.brokers.register(Some(&app), &db, greedy, &by).await;
+        brokers.push(registered.expect("it is registered").uid);
+        until_passed(2).await;
+        for broker in &brokers {
+            assert_eq!(replica.queue_limit(*broker), Some(limit));
+        }
+    }
 }
 
 /// P-061.

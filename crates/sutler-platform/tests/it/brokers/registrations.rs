@@ -1,14 +1,12 @@
 //! Registering brokers and changing what is written about them.
 
 use super::fixture::{PlatformFixture, definition, until, until_passed};
-use super::samples::{catalog, name, operator};
-use std::collections::BTreeMap;
+use super::samples::{catalog, name, namespace, operator};
 use std::time::Duration;
-use sutler_platform::broker_request::{Annotations, Namespace};
 use sutler_platform::brokers::{BrokerCommandError, BrokerDefinition};
 use sutler_platform::catalog::BrokerScope;
 use sutler_platform::lifecycle::breaker::{Breaker, ExchangeOutcome};
-use sutler_platform::records::{BrokerAuthentication, NamespaceRecord, NamespaceState};
+use sutler_platform::records::{BrokerAuthentication, NamespaceState};
 
 fn with_token(token: &str) -> BrokerDefinition {
     BrokerDefinition {
@@ -16,22 +14,6 @@ fn with_token(token: &str) -> BrokerDefinition {
             token: token.to_owned(),
         },
         ..definition()
-    }
-}
-
-fn namespace(state: NamespaceState) -> NamespaceRecord {
-    let text = |text: &str| text.to_owned().try_into().expect("a text");
-    NamespaceRecord {
-        facts: Namespace {
-            name: text("app"),
-            uid: text("uid-app"),
-            cluster_id: text("c"),
-            annotations: Annotations::default(),
-            cloud_foundry: None,
-        },
-        labels: BTreeMap::new(),
-        created: jiff::Timestamp::UNIX_EPOCH,
-        state,
     }
 }
 
@@ -74,6 +56,35 @@ async fn a_name_is_unique_in_its_scope() {
     assert_eq!(all.items.len(), 2);
     let of_app = brokers.list(Some(Some(&app)), None, 10).await;
     assert_eq!(of_app.expect("it is readable").items.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_has_a_quota_of_brokers_and_operators_have_none() {
+    let platform = PlatformFixture::new();
+    let replica = platform.idle_replica().await;
+    let app = name("app");
+    let key = replica.records.keys.namespace(&app);
+    replica.put(&key, namespace(NamespaceState::Active)).await;
+    let register = async |scope, number: usize| {
+        let (db, by) = (name(&format!("db-{number}")), operator());
+        replica
+            .brokers
+            .register(scope, &db, definition(), &by)
+            .await
+    };
+    for number in 0..20 {
+        register(Some(&app), number)
+            .await
+            .expect("it is registered");
+    }
+    let refused = register(Some(&app), 20).await.expect_err("one too many");
+    assert!(
+        matches!(refused, BrokerCommandError::TooManyBrokers(20)),
+        "{refused:?}"
+    );
+    let sentence = refused.to_string();
+    assert!(sentence.contains("20 brokers already"), "{sentence}");
+    register(None, 20).await.expect("it is for all namespaces");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use sutler_platform::author::Author;
+use sutler_platform::broker_request::{Annotations, Namespace};
 use sutler_platform::lifecycle::instance::{Basis, Exposure, Instance, Origin, Tombstone};
-use sutler_platform::records::ResourceName;
+use sutler_platform::records::{NamespaceRecord, NamespaceState, ResourceName};
 use sutler_platform::spec::{Parameters, Spec};
 use uuid::Uuid;
 
@@ -19,6 +20,23 @@ pub(super) fn operator() -> Author {
         groups: Vec::new(),
         extra: BTreeMap::new(),
         impersonated_by: None,
+    }
+}
+
+/// The namespace `app`.
+pub(super) fn namespace(state: NamespaceState) -> NamespaceRecord {
+    let text = |text: &str| text.to_owned().try_into().expect("a text");
+    NamespaceRecord {
+        facts: Namespace {
+            name: text("app"),
+            uid: text("uid-app"),
+            cluster_id: text("c"),
+            annotations: Annotations::default(),
+            cloud_foundry: None,
+        },
+        labels: BTreeMap::new(),
+        created: jiff::Timestamp::UNIX_EPOCH,
+        state,
     }
 }
 

@@ -4,7 +4,7 @@ use super::fixtures::{STATES, in_seconds, named, now, operator, seconds_ago, sta
 use crate::lifecycle::breaker::{
     Breaker, BreakerEffect, BreakerEvent, ExchangeOutcome, HALVED_FOR, LocalCount, MAX_IN_FLIGHT,
     OpenCause, PROBE_PAUSE_MAX, PROBE_PAUSE_MIN, ProbeResult, QueueLimit, Recovery, StopReason,
-    UNANSWERED_MAX, decide,
+    UNANSWERED_MAX, decide, queue_share,
 };
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -190,6 +190,23 @@ fn every_reply_says_something_about_the_broker() {
     }
 }
 
+#[test]
+fn a_request_without_a_place_in_this_process_says_nothing_of_the_broker() {
+    let no_place = TransportError::NoPlace("busy".to_owned());
+    let outcome = ExchangeOutcome::of(&decode::delete(Err(no_place)));
+    assert_eq!(outcome, ExchangeOutcome::NotTried);
+    let mut count = LocalCount::default();
+    for _ in 0..2 * UNANSWERED_MAX {
+        assert_eq!(count.count(now(), outcome), None);
+    }
+    for _ in 1..UNANSWERED_MAX {
+        assert_eq!(count.count(now(), ExchangeOutcome::Unanswered), None);
+        assert_eq!(count.count(now(), outcome), None);
+    }
+    let fifth = count.count(now(), ExchangeOutcome::Unanswered);
+    assert_eq!(fifth, Some(OpenCause::Silence), "it interrupts no row");
+}
+
 fn limit(max_in_flight: u32) -> QueueLimit {
     QueueLimit::new(NonZeroU32::new(max_in_flight).expect("not zero"))
 }
@@ -199,6 +216,25 @@ fn replicas_share_the_limit_of_a_broker() {
     assert_eq!(QueueLimit::default().at(1, now()), MAX_IN_FLIGHT);
     let shares = [0, 1, 2, 3, 32, 1_000].map(|replicas| limit(32).at(replicas, now()).get());
     assert_eq!(shares, [32, 32, 16, 11, 1, 1]);
+}
+
+#[test]
+fn a_broker_occupies_an_eighth_of_a_replica_and_so_do_all_of_a_namespace_together() {
+    for (runs_max, of_namespace, share) in [
+        (512, None, 64),
+        (513, None, 65),
+        (1, None, 1),
+        (0, None, 1),
+        (512, Some(0), 64),
+        (512, Some(1), 64),
+        (512, Some(2), 32),
+        (512, Some(20), 3),
+        (512, Some(64), 1),
+        (512, Some(1_000), 1),
+    ] {
+        let found = queue_share(runs_max, of_namespace).get();
+        assert_eq!(found, share, "{runs_max} {of_namespace:?}");
+    }
 }
 
 #[test]
