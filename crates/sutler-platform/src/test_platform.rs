@@ -66,6 +66,8 @@ pub(crate) struct TestSettings {
     pub(crate) look_every: Duration,
     /// Lifetime of a lease.
     pub(crate) lease: Duration,
+    /// What seals every record.
+    pub(crate) keys: Arc<KeyRing>,
 }
 
 impl Default for TestSettings {
@@ -79,6 +81,7 @@ impl Default for TestSettings {
             }),
             look_every: Duration::from_secs(1),
             lease: Duration::from_secs(30),
+            keys: Arc::new(KeyRing::ephemeral()),
         }
     }
 }
@@ -114,7 +117,7 @@ impl TestPlatform {
         let clock = Arc::new(TokioClock(tokio::time::Instant::now()));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock));
         let clock = StoreClock::read(store.as_ref()).await.expect("it answers");
-        let records = PlatformRecords::new(store, Arc::new(KeyRing::ephemeral()), clock);
+        let records = PlatformRecords::new(store, settings.keys.clone(), clock);
         write_broker(&records, &settings).await;
         write_namespace(&records).await;
         let broker = Arc::new(ScriptedBroker::default());

@@ -2,6 +2,7 @@
 
 mod binds;
 mod cascade;
+mod key_rotation;
 mod orphans;
 mod repeated_binds;
 mod serialized;
