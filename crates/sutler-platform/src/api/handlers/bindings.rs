@@ -5,6 +5,7 @@ use crate::api::api_call::ApiCall;
 use crate::api::bodies::BindingBody;
 use crate::api::listing;
 use crate::api::problem::Problem;
+use crate::api::problem_word::ProblemWord;
 use crate::api::request_inputs::Input;
 use crate::api::resource_views::binding_document;
 use crate::api::views::ListPage;

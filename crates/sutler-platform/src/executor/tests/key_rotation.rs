@@ -8,6 +8,7 @@ use crate::test_platform::{TestPlatform, TestSettings};
 use std::sync::Arc;
 use sutler_journal::KeyRing;
 use sutler_journal::rekey::{RekeyProgress, rekey};
+use sutler_records::StoreClock;
 use tokio::sync::watch;
 
 /// The old key is retired after a rekey: a process that has only the new one delivers the same credentials.
@@ -25,7 +26,7 @@ async fn credentials_are_delivered_after_the_key_that_sealed_them_is_retired() {
     let key = platform.bound(&instance, "app-db").await;
     let delivered = platform.credentials(&key).await.expect("credentials");
     let store = platform.context.records.documents.store.clone();
-    let clock = platform.context.records.documents.clock.clone();
+    let clock = StoreClock::read(store.as_ref()).await.expect("it answers");
     let progress = watch::Sender::new(RekeyProgress::default());
     let report = rekey(&store, &ring(&format!("{new}{old}")), &progress).await;
     assert!(report.expect("a report").is_complete());

@@ -276,10 +276,10 @@ impl World {
         assert!(bound == self.confirmed, "I-10: {it:#?}");
         let stored = serde_json::to_string(it).expect("it can be stored");
         assert_eq!(
-            stored.matches("SEALED-").count(),
+            stored.matches("CANARY-").count(),
             bound.len(),
             "I-10: elsewhere"
         );
-        assert!(!format!("{it:?}").contains("SEALED-"), "shown");
+        assert!(!format!("{it:?}").contains("CANARY-"), "shown");
     }
 }
