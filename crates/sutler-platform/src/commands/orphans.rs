@@ -9,6 +9,7 @@ use crate::lifecycle::intent::{CancelledBy, IntentEnd};
 use crate::lifecycle::orphan::{
     self, ForgetReason, OrphanEffect, OrphanEvent, OrphanEventError, OrphanKey, OrphanReply,
 };
+use crate::orphan_notice::notify_waiting;
 use crate::platform::Platform;
 use crate::records::{ORPHAN, OrphanRecord, Record, broker_queue};
 use crate::writes::{
@@ -69,6 +70,15 @@ impl Platform {
     }
 }
 
+/// Notifies what waits for an orphan, after the commit that settled it.
+async fn notify_all(context: &PlatformContext, effects: &[OrphanEffect]) {
+    for effect in effects {
+        if let OrphanEffect::NotifyInstance(waiting, result) = effect {
+            notify_waiting(context, waiting, *result).await;
+        }
+    }
+}
+
 async fn change(
     context: &PlatformContext,
     orphan: &OrphanKey,
@@ -110,7 +120,7 @@ async fn change(
                     let ended = next.operation.take();
                     changes.extend(ended.map(|id| OperationChange::End(id, end)));
                 }
-                // A run or a chore notifies what waits.
+                // What waits is notified after the commit.
                 OrphanEffect::NotifyInstance(..)
                 | OrphanEffect::Send
                 | OrphanEffect::Poll
@@ -127,6 +137,7 @@ async fn change(
         };
         let commit = put_orphan(records, Commit::new(), &was, next.clone());
         if written(context, writer.add_to(commit, changes, None)).await? {
+            notify_all(context, &decision.effects).await;
             return Ok(OrphanOutcome {
                 orphan: next,
                 reply: decision.reply,

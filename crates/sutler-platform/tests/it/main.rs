@@ -6,5 +6,6 @@
 mod brokers;
 mod instances;
 mod interrupted_requests;
+mod orphans;
 mod scripted_broker;
 mod test_platform;
