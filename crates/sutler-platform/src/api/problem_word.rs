@@ -334,6 +334,7 @@ impl ProblemWord {
             BrokerCommandError::NameTaken => Self::AlreadyExists,
             BrokerCommandError::OtherRevision(_) => Self::RevisionChanged,
             BrokerCommandError::HasInstances(_) => Self::HasInstances,
+            BrokerCommandError::HasOrphans(_) => Self::InUse,
             BrokerCommandError::Invalid { .. } => Self::Invalid,
             BrokerCommandError::Breaker(error) => Self::of_breaker(*error),
             BrokerCommandError::TooLarge(_) => Self::TooLarge,

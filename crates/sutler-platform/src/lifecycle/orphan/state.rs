@@ -47,6 +47,19 @@ pub enum OrphanState {
     },
 }
 
+impl OrphanState {
+    /// Whether nothing is to be done any more: the broker has nothing, or a person forgot it.
+    pub fn is_settled(&self) -> bool {
+        match self {
+            Self::Done { .. } | Self::Forgotten { .. } => true,
+            Self::Due { .. }
+            | Self::InFlight { .. }
+            | Self::NeedsOperator { .. }
+            | Self::Deferred => false,
+        }
+    }
+}
+
 /// What is known of a DELETE without an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeleteStage {
