@@ -3,6 +3,7 @@
 mod binds;
 mod cascade;
 mod key_rotation;
+mod looks;
 mod orphans;
 mod repeated_binds;
 mod serialized;

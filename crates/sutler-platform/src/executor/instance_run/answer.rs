@@ -111,6 +111,12 @@ impl InstanceRun<'_> {
         view: &BrokerView,
     ) -> Result<RunResult, RunError> {
         let result = self.commit_answer(number, meaning, view).await;
+        self.tell_of_broker(impression, view).await;
+        result
+    }
+
+    /// Says of the broker what an exchange showed.
+    pub(super) async fn tell_of_broker(&self, impression: BrokerImpression, view: &BrokerView) {
         let BrokerImpression {
             begun,
             outcome,
@@ -119,7 +125,6 @@ impl InstanceRun<'_> {
         let broker = view.registration.uid;
         let brokers = &self.context.brokers;
         brokers.exchange_ended(broker, begun, outcome, event).await;
-        result
     }
 
     async fn commit_answer(
