@@ -3,6 +3,7 @@
 //! `scripted_broker.rs` is such a broker: it keeps what it got, byte for byte. `test_platform.rs` starts a platform with
 //! brokers and namespaces. The scenarios are in one file per subject; `brokers.rs` has those of brokers across replicas.
 
+mod abandoned_instances;
 mod brokers;
 mod instances;
 mod interrupted_requests;
