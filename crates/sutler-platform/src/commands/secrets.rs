@@ -125,10 +125,11 @@ impl Platform {
         })
     }
 
-    /// Deletes a secret that no instance uses. An instance that begins to use it meanwhile waits on hold for a new one.
+    /// Deletes a secret that no instance and no binding uses. One that begins to use it meanwhile waits on hold for a new
+    /// one.
     ///
     /// # Errors
-    /// Instances use it, there is none, or it cannot be written.
+    /// Instances or bindings use it, there is none, or it cannot be written.
     pub async fn delete_secret(
         &self,
         namespace: &ResourceName,

@@ -180,10 +180,10 @@ impl PlatformKeys {
         self.key(SECRET, &[namespace, name])
     }
 
-    /// That an instance uses a secret.
+    /// That an instance or a binding uses a secret.
     #[must_use]
-    pub fn secret_use(&self, namespace: &str, secret: &str, instance: Uuid) -> Key {
-        self.key(SECRET_USE, &[namespace, secret, &instance.to_string()])
+    pub fn secret_use(&self, namespace: &str, secret: &str, user: Uuid) -> Key {
+        self.key(SECRET_USE, &[namespace, secret, &user.to_string()])
     }
 
     /// First bytes of the keys of all uses of a secret.

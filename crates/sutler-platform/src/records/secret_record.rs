@@ -44,10 +44,10 @@ impl TypedRecord for SecretRecord {
     }
 }
 
-/// An instance uses a secret: it is informed of changes, and the secret cannot be deleted.
+/// An instance or a binding uses a secret: the secret cannot be deleted, and an instance may be informed of changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretUse {
-    /// Whether a change of the secret causes an update.
+    /// Whether a change of the secret causes an update; never of a binding.
     pub watch: bool,
 }
 

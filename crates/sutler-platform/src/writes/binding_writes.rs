@@ -11,10 +11,11 @@ use crate::lifecycle::binding::{
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::intent::OperationId;
 use crate::lifecycle::orphan::{NewOrphan, OrphanKey, WaitingResource};
-use crate::records::{IntentRequest, NameRecord, Record, broker_queue};
+use crate::records::{IntentRequest, NameRecord, Record, SecretUse, TypedRecord, broker_queue};
 use jiff::Timestamp;
+use std::collections::BTreeSet;
 use std::time::Duration;
-use sutler_journal::{Commit, Due, Key, Start, Write};
+use sutler_journal::{Commit, Due, Key, SealContext, Start, Write};
 use sutler_records::{LoadedDocument, RecordError};
 
 /// First look of a bind whose instance is not live yet, unless the instance wakes it.
@@ -87,6 +88,7 @@ pub(crate) async fn binding_commit(
             | BindingEffect::TryAgainNow => commit,
         };
     }
+    let commit = change.note_secret_uses(commit);
     let own_id = own.as_deref().map(|own| own.id);
     let scrubbed = ScrubbedOperations::read(records, &operations, own_id).await?;
     let writer = OperationWriter {
@@ -157,6 +159,28 @@ impl BindingChange<'_> {
         records.documents.put(commit, &key, &was, &holder)
     }
 
+    /// Which secrets the binding uses follows from it before and after. A change of them causes nothing: a binding is
+    /// not updated. Its next bind reads them again, so they must not be deleted.
+    fn note_secret_uses(&self, mut commit: Commit) -> Commit {
+        let records = &self.context.records;
+        let next = &self.decision.next;
+        let before = self.was.state.get().map(secrets_of).unwrap_or_default();
+        let after = secrets_of(next);
+        let key = |secret: &str| records.keys.secret_use(&next.namespace, secret, next.uid);
+        for secret in before.difference(&after) {
+            commit = commit.write(Write::Remove(key(secret)));
+        }
+        for secret in after.difference(&before) {
+            let key = key(secret);
+            let document = SecretUse { watch: false };
+            let terms = document.terms();
+            let sealed = SealContext::Document(&key);
+            let body = records.documents.seal(sealed, &Record::of(document));
+            commit = commit.write(Write::Put { key, terms, body });
+        }
+        commit
+    }
+
     fn new_orphan(&self, orphan: &BindingOrphan) -> NewOrphan {
         let next = &self.decision.next;
         let instance = self.instance;
@@ -179,6 +203,15 @@ impl BindingChange<'_> {
             cleanup: orphan.cleanup,
         }
     }
+}
+
+/// The secrets that the parameters of a binding come from.
+fn secrets_of(binding: &Binding) -> BTreeSet<&str> {
+    if binding.tombstone.is_some() {
+        return BTreeSet::new();
+    }
+    let sources = binding.spec.parameter_sources.iter();
+    sources.map(|source| source.secret.as_str()).collect()
 }
 
 fn request_of(intent: &PendingIntent) -> IntentRequest {

@@ -9,4 +9,5 @@ mod instances;
 mod interrupted_requests;
 mod orphans;
 mod scripted_broker;
+mod secrets;
 mod test_platform;
