@@ -7,6 +7,7 @@ mod abandoned_instances;
 mod brokers;
 mod instances;
 mod interrupted_requests;
+mod namespaces;
 mod orphans;
 mod scripted_broker;
 mod secrets;
