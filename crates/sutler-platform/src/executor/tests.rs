@@ -2,6 +2,7 @@
 
 mod binds;
 mod cascade;
+mod full_instances;
 mod key_rotation;
 mod looks;
 mod orphans;
