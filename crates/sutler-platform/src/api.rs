@@ -11,7 +11,6 @@ mod api_call;
 mod api_route;
 mod audit_line;
 mod bodies;
-mod delivered_credentials;
 mod handlers;
 mod health;
 mod listing;

@@ -46,7 +46,7 @@ mod view_cache;
 pub use broker_definition::BrokerDefinition;
 pub use broker_view::{BrokerView, BrokerViewError, SERIALIZED_FOR};
 pub use catalog_snapshot::CatalogSnapshot;
-pub use command_error::{BrokerCommandError, RemainingInstances};
+pub use command_error::{BrokerCommandError, RemainingInstances, RemainingOrphans};
 pub use probe_run::PROBE_VERB;
 pub use queue_control::QueueControl;
 pub use replicas::{LIVE_WITHIN, Replicas};

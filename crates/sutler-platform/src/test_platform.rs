@@ -69,6 +69,8 @@ pub(crate) struct TestSettings {
     pub(crate) lease: Duration,
     /// How long what has ended is kept.
     pub(crate) retention: RetentionSettings,
+    /// What seals every record.
+    pub(crate) keys: Arc<KeyRing>,
 }
 
 impl Default for TestSettings {
@@ -83,6 +85,7 @@ impl Default for TestSettings {
             look_every: Duration::from_secs(1),
             lease: Duration::from_secs(30),
             retention: RetentionSettings::default(),
+            keys: Arc::new(KeyRing::ephemeral()),
         }
     }
 }
@@ -118,7 +121,7 @@ impl TestPlatform {
         let clock = Arc::new(TokioClock(tokio::time::Instant::now()));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock));
         let clock = StoreClock::read(store.as_ref()).await.expect("it answers");
-        let records = PlatformRecords::new(store, Arc::new(KeyRing::ephemeral()), clock);
+        let records = PlatformRecords::new(store, settings.keys.clone(), clock);
         write_broker(&records, &settings).await;
         write_namespace(&records).await;
         let broker = Arc::new(ScriptedBroker::default());

@@ -331,6 +331,7 @@ impl From<BrokerCommandError> for Problem {
             | BrokerCommandError::OtherRevision(_)
             | BrokerCommandError::Deregistering
             | BrokerCommandError::HasInstances(_)
+            | BrokerCommandError::HasOrphans(_)
             | BrokerCommandError::TooLarge(_)
             | BrokerCommandError::Contended
             | BrokerCommandError::NewerForm => problem,

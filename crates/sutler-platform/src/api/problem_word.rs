@@ -341,6 +341,7 @@ impl ProblemWord {
             BrokerCommandError::TooManyBrokers(_) => Self::QuotaExceeded,
             BrokerCommandError::OtherRevision(_) => Self::RevisionChanged,
             BrokerCommandError::HasInstances(_) => Self::HasInstances,
+            BrokerCommandError::HasOrphans(_) => Self::InUse,
             BrokerCommandError::Invalid { .. } => Self::Invalid,
             BrokerCommandError::Breaker(error) => Self::of_breaker(*error),
             BrokerCommandError::TooLarge(_) => Self::TooLarge,

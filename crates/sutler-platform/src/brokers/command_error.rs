@@ -34,6 +34,11 @@ pub enum BrokerCommandError {
     /// The broker has instances.
     #[error("the broker has {0}; delete or abandon them first")]
     HasInstances(RemainingInstances),
+    /// Rows of the orphan ledger are about the broker, and are neither deleted nor forgotten.
+    #[error(
+        "{0} of the orphan ledger are about the broker and not settled; wait until they are deleted, or forget them"
+    )]
+    HasOrphans(RemainingOrphans),
     /// A value cannot be used.
     #[error("{sentence}")]
     Invalid {
@@ -78,6 +83,23 @@ impl std::fmt::Display for RemainingInstances {
         write!(f, "{count}{more} {noun}: {first}")?;
         let is_whole_list = self.is_complete && self.first.len() == count;
         f.write_str(if is_whole_list { "" } else { ", …" })
+    }
+}
+
+/// Rows of the orphan ledger that a broker still has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemainingOrphans {
+    /// How many were counted.
+    pub count: usize,
+    /// Whether these are all.
+    pub is_complete: bool,
+}
+
+impl std::fmt::Display for RemainingOrphans {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let more = if self.is_complete { "" } else { " or more" };
+        let noun = if self.count == 1 { "row" } else { "rows" };
+        write!(f, "{}{more} {noun}", self.count)
     }
 }
 

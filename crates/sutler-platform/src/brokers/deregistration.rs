@@ -3,7 +3,8 @@
 //! # Flow
 //! 1. *Mark.* From this commit on nothing new is created: commits that create something of a broker expect its
 //!    registration unchanged ([`BrokerView::expect_registered`](super::BrokerView::expect_registered)).
-//! 2. *Look.* Every instance that was committed before the mark is found. If there is one, the mark is taken back.
+//! 2. *Look.* Every instance that was committed before the mark is found, and then every row of the orphan ledger: a row
+//!    is written with the last commit of what it is about. If there is one, the mark is taken back.
 //! 3. *Decide.* One commit writes to the state that the broker is removed. It replaces the registration too, so a mark that
 //!    another writer wants to take back at the same time stays. Nothing takes the decision back. The operation of syncs
 //!    loses its claim, so no item is written any more, and is due a few minutes later to go on here if this process ends.
@@ -13,11 +14,14 @@
 
 use super::Brokers;
 use super::breaker_effects::StateChange;
-use super::command_error::{BrokerCommandError, RemainingInstances};
+use super::command_error::{BrokerCommandError, RemainingInstances, RemainingOrphans};
 use super::state_change::{StoredState, TRIES};
 use super::stored_registration::StoredRegistration;
 use crate::lifecycle::instance::Instance;
-use crate::records::{BROKER_TERM, BrokerState, INSTANCE, Record, SERVICE_OFFERING, SERVICE_PLAN};
+use crate::records::{
+    BROKER_TERM, BrokerState, INSTANCE, ORPHAN, OrphanRecord, Record, SERVICE_OFFERING,
+    SERVICE_PLAN,
+};
 use jiff::Timestamp;
 use std::time::Duration;
 use sutler_journal::{
@@ -29,20 +33,20 @@ use uuid::Uuid;
 const RESUME_AFTER: Duration = Duration::from_secs(5 * 60);
 /// Wait before the operation of syncs looks at a deregistration again.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// Most instances that are counted for the answer.
+/// Most instances, and rows of the ledger, that are counted for the answer.
 const COUNTED_MAX: usize = 1_000;
 /// Instances whose names are in the answer.
 const NAMES_MAX: usize = 5;
-/// Instances, and items of a catalog, that are read at once.
+/// Instances, rows of the ledger, and items of a catalog, that are read at once.
 const PER_READ: usize = 100;
 /// Items that are removed at once.
 const ITEMS_PER_COMMIT: usize = WRITES_MAX - 10;
 
 impl Brokers {
-    /// Deregisters a broker without instances.
+    /// Deregisters a broker without instances and without open rows of the orphan ledger.
     ///
     /// # Errors
-    /// It has instances; see [`BrokerCommandError`]. After `Unavailable`, what was begun goes on a few minutes later.
+    /// It has some; see [`BrokerCommandError`]. After `Unavailable`, what was begun goes on a few minutes later.
     pub async fn deregister(&self, broker: Uuid) -> Result<(), BrokerCommandError> {
         for _ in 0..TRIES {
             let Some(found) = self.registration(broker).await? else {
@@ -74,7 +78,9 @@ impl Brokers {
             // The operation has ended, or was given back.
             Ok(()) => Ok(RunResult::Finished),
             // The mark was taken back.
-            Err(BrokerCommandError::HasInstances(_)) => Ok(RunResult::Yield(Duration::ZERO)),
+            Err(BrokerCommandError::HasInstances(_) | BrokerCommandError::HasOrphans(_)) => {
+                Ok(RunResult::Yield(Duration::ZERO))
+            }
             Err(error) => {
                 tracing::warn!(%broker, error = &error as &dyn std::error::Error,
                     "a deregistration that was begun is finished later");
@@ -110,10 +116,9 @@ impl Brokers {
             Record::Newer(_) => return Err(BrokerCommandError::NewerForm),
         };
         if state.removal.is_none() {
-            let remaining = self.remaining_instances(broker).await?;
-            if remaining.count > 0 {
+            if let Some(refusal) = self.refusal(broker).await? {
                 return match self.set_mark(found, None).await? {
-                    true => Err(BrokerCommandError::HasInstances(remaining)),
+                    true => Err(refusal),
                     false => Ok(false),
                 };
             }
@@ -191,6 +196,48 @@ impl Brokers {
                 .write(Write::Unpin(operation));
         }
         self.commit(commit).await
+    }
+
+    /// Why a broker cannot be removed now, if so.
+    async fn refusal(
+        &self,
+        broker: Uuid,
+    ) -> Result<Option<BrokerCommandError>, BrokerCommandError> {
+        let instances = self.remaining_instances(broker).await?;
+        if instances.count > 0 {
+            return Ok(Some(BrokerCommandError::HasInstances(instances)));
+        }
+        let orphans = self.remaining_orphans(broker).await?;
+        Ok((orphans.count > 0).then_some(BrokerCommandError::HasOrphans(orphans)))
+    }
+
+    /// Counts the rows of the ledger about a broker that are neither deleted nor forgotten. What a newer version wrote
+    /// counts.
+    async fn remaining_orphans(
+        &self,
+        broker: Uuid,
+    ) -> Result<RemainingOrphans, BrokerCommandError> {
+        let records = &self.records;
+        let list = List::Prefix(records.keys.all_below(ORPHAN, &broker.to_string()));
+        let mut remaining = RemainingOrphans::default();
+        let mut after = None;
+        loop {
+            let store = &records.documents.store;
+            let page = store.list(&list, after.as_ref(), PER_READ).await?;
+            for document in &page.documents {
+                let row = records.open::<OrphanRecord>(document)?;
+                let is_settled = row.is_some_and(|row| row.orphan.state.is_settled());
+                remaining.count += usize::from(!is_settled);
+            }
+            match page.next {
+                None => {
+                    remaining.is_complete = true;
+                    return Ok(remaining);
+                }
+                Some(_) if remaining.count >= COUNTED_MAX => return Ok(remaining),
+                Some(next) => after = Some(next),
+            }
+        }
     }
 
     /// Counts the instances of a broker that are not gone.

@@ -8,7 +8,7 @@ use crate::broker_request::check_author;
 use crate::executor::bindings_of;
 use crate::lifecycle::binding;
 use crate::lifecycle::binding::{BindingCommand, BindingEventError};
-use crate::lifecycle::instance::{Event, InstanceCommand};
+use crate::lifecycle::instance::{Event, Instance, InstanceCommand};
 use crate::platform::Platform;
 use crate::records::ResourceName;
 
@@ -76,8 +76,8 @@ impl Platform {
             .await
     }
 
-    /// Forgets an instance here; what the broker may have goes to the orphan ledger. Its bindings are given up first: one
-    /// that is accepted meanwhile finds out in its own turn that the instance is gone.
+    /// Forgets an instance here; what the broker may have goes to the orphan ledger. Its bindings are given up before it,
+    /// and once more after it: one that was accepted meanwhile may have been bound. None is accepted after that.
     ///
     /// # Errors
     /// There is no such instance, or it cannot be written.
@@ -88,10 +88,19 @@ impl Platform {
         by: &Author,
     ) -> Result<InstanceOutcome, CommandError> {
         let loaded = load_instance(&self.context, namespace, name).await?;
+        self.abandon_bindings(&loaded.instance, by).await?;
+        let command = || InstanceCommand::Abandon(by.clone());
+        let outcome = self.obey(namespace, name, command).await?;
+        self.abandon_bindings(&outcome.instance, by).await?;
+        Ok(outcome)
+    }
+
+    /// Gives up all bindings of an instance.
+    async fn abandon_bindings(&self, instance: &Instance, by: &Author) -> Result<(), CommandError> {
         for _ in 0..ROUNDS_MAX {
-            let bindings = bindings_of(&self.context, &loaded.instance).await?;
+            let bindings = bindings_of(&self.context, instance).await?;
             if bindings.is_empty() {
-                break;
+                return Ok(());
             }
             for (key, _) in bindings {
                 let command = BindingCommand::Abandon(by.clone());
@@ -105,8 +114,7 @@ impl Platform {
                 }
             }
         }
-        let command = || InstanceCommand::Abandon(by.clone());
-        self.obey(namespace, name, command).await
+        Err(CommandError::Contended)
     }
 
     /// A command that needs nothing but the instance.

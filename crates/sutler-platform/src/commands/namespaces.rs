@@ -148,7 +148,12 @@ impl Platform {
                 false => {
                     let terms = Vec::new();
                     let sealed = sutler_journal::SealContext::Document(&key);
-                    let body = records.documents.seal(sealed, &Record::of(before));
+                    // Also if another process set the mark, and ended before it took it back.
+                    let active = NamespaceRecord {
+                        state: NamespaceState::Active,
+                        ..before
+                    };
+                    let body = records.documents.seal(sealed, &Record::of(active));
                     Commit::new().replace(key.clone(), marked_version, terms, body)
                 }
             };

@@ -2,8 +2,8 @@
 //!
 //! As `instance_run.rs`: the request is written down with the state *sending* before it is sent, and the answer with the
 //! next state before anything else begins. `prepared_turn.rs` finds out what the turn depends on and builds the request,
-//! `answer.rs` sends, polls and commits, `observation.rs` asks what the broker has, `bound_body.rs` judges and seals what a
-//! broker returned.
+//! `answer.rs` sends, polls and commits, `observation.rs` asks what the broker has, `bound_body.rs` judges what a broker
+//! returned.
 //!
 //! If a broker takes one operation per instance at a time, a binding waits while one of its instance is in progress. An
 //! instance does not look at its bindings: the broker refuses what comes too early, and it is sent again after a wait that

@@ -46,6 +46,15 @@ pub(super) struct CommittedDecision {
     stored: LoadedDocument<Record<Instance>>,
 }
 
+/// What of the past a commit keeps.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeptHistory {
+    /// All of it.
+    All,
+    /// What the rules need; there is no room for more.
+    Essential,
+}
+
 /// One claim.
 pub(super) struct InstanceRun<'a> {
     context: &'a PlatformContext,
@@ -55,6 +64,7 @@ pub(super) struct InstanceRun<'a> {
     own: OwnOperation,
     /// The secrets of the request that this turn has built.
     read_secrets: ReadSecrets,
+    history: KeptHistory,
 }
 
 /// Carries out one claim of an intent of an instance.
@@ -74,6 +84,7 @@ pub(super) async fn run_instance(
         takeovers,
         own: OwnOperation::claimed(run.id(), progress, detail),
         read_secrets: ReadSecrets::default(),
+        history: KeptHistory::All,
     };
     for _ in 0..STEPS_MAX {
         if let Some(result) = claim.step().await? {
@@ -177,7 +188,25 @@ impl InstanceRun<'_> {
             InstanceEffect::PollAfter(_) => Some(NextClaim::After(PollSchedule::default().first)),
             _ => None,
         };
-        self.commit(was, event, view, own, waits).await
+        match self
+            .commit(was, event.clone(), view, own.clone(), waits)
+            .await
+        {
+            Err(RunError::TooLarge(_)) if self.history == KeptHistory::All => {
+                self.history = KeptHistory::Essential;
+                self.commit(was, event, view, own, waits).await
+            }
+            committed => committed,
+        }
+    }
+
+    /// Leaves out what there is no room for.
+    fn shorten(&self, decision: &mut InstanceDecision, own: &mut OwnOperation) {
+        if self.history == KeptHistory::Essential {
+            decision.next.forget_history();
+            own.progress.attempts.keep_last();
+            own.detail.description = None;
+        }
     }
 
     /// Decides an event and commits it with the own operation.
@@ -191,7 +220,7 @@ impl InstanceRun<'_> {
     ) -> Result<Option<CommittedDecision>, RunError> {
         let now = self.context.records.now();
         let instance = was.state.get().cloned();
-        let decision = match decide(self.context, view, instance, event) {
+        let mut decision = match decide(self.context, view, instance, event) {
             Ok(decision) => decision,
             Err(
                 InstanceEventError::OutOfDate
@@ -209,6 +238,7 @@ impl InstanceRun<'_> {
         {
             own.progress.attempts.begin(attempt, now);
         }
+        self.shorten(&mut decision, &mut own);
         let change = InstanceChange {
             context: self.context,
             broker: view,

@@ -11,6 +11,7 @@ use crate::broker_request::{
 };
 use crate::brokers::BrokerView;
 use crate::context::PlatformContext;
+use crate::lifecycle::instance::PARAMETERS_BYTES_MAX;
 use crate::lifecycle::intent::OperationId;
 use crate::records::{NamespaceRecord, Record, ResourceName, SecretRecord};
 use crate::spec::ParameterSource;
@@ -18,6 +19,10 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_client::RequestBuilder;
 use sutler_journal::{Commit, Key, Version};
+
+/// Why parameters are not sent that cannot be written down together with the answer to them.
+const TOO_LARGE: &str =
+    "the parameters have more than 128 kB, those of secrets included; make them smaller";
 
 /// Why an intent cannot be sent now. Both wait for a person.
 pub(super) enum Obstacle {
@@ -127,9 +132,13 @@ impl RequestMaterial {
             key: source.key.as_deref(),
         });
         let sources: Vec<_> = sources.collect();
-        resolve_parameters(parameters, &sources, &self.secrets)
-            .map(|resolved| resolved.0)
-            .map_err(|error| Obstacle::Unresolved(error.to_string()))
+        let resolved = resolve_parameters(parameters, &sources, &self.secrets)
+            .map_err(|error| Obstacle::Unresolved(error.to_string()))?;
+        let bytes = serde_json::to_vec(&resolved.0).map_or(usize::MAX, |json| json.len());
+        match bytes <= PARAMETERS_BYTES_MAX {
+            true => Ok(resolved.0),
+            false => Err(Obstacle::unfit(TOO_LARGE)),
+        }
     }
 }
 

@@ -2,6 +2,9 @@
 
 mod binds;
 mod cascade;
+mod full_instances;
+mod key_rotation;
+mod looks;
 mod orphans;
 mod repeated_binds;
 mod serialized;

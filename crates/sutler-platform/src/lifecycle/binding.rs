@@ -53,8 +53,8 @@ pub use event::{
 };
 pub use event_error::BindingEventError;
 pub use generation::{
-    BindExposure, BoundDetails, Generation, GenerationState, Retirement, SEALED_BYTES_MAX,
-    SealedCredentials, SealedCredentialsError,
+    ANSWER_BYTES_MAX, AnswerTooLongError, BindExposure, BoundDetails, CredentialsAnswer,
+    Generation, GenerationState, Retirement,
 };
 pub use pending::{BindChange, EndedIntent, IntentCause, IntentChange, PendingIntent};
 pub use rotation_policy::{

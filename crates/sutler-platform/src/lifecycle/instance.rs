@@ -4,10 +4,11 @@
 //! that count, see [`Instance::projection`]. Phase and conditions are derived and never stored (`conditions.rs`).
 //!
 //! The rules: `event.rs` (what can happen), `decision.rs` (what follows), `decide.rs` (which rule for which event), then
-//! `create.rs`, `change.rs`, `delete.rs`, `commands.rs` (people), `turn.rs` (a request is prepared or taken over),
+//! `create.rs`, `change.rs`, `bounds.rs`, `delete.rs`, `commands.rs` (people), `turn.rs` (a request is prepared or taken over),
 //! `create_answer.rs`, `update_answer.rs`, `delete_answer.rs` (brokers). They share `transition.rs`, `dependents.rs` (what
 //! cannot go on without a dropped intent) and `schedule.rs` (which operation may be claimed).
 
+mod bounds;
 mod change;
 mod commands;
 mod conditions;
@@ -56,9 +57,15 @@ use uuid::Uuid;
 pub const PENDING_MAX: usize = 32;
 /// Most bytes of their patches together.
 pub const PENDING_BYTES_MAX: usize = 256 * 1024;
+/// Most bytes of their authors together.
+pub const AUTHORS_BYTES_MAX: usize = 64 * 1024;
+/// Most bytes of the parameters of a specification.
+pub const PARAMETERS_BYTES_MAX: usize = 128 * 1024;
+/// Most bytes of its labels, and of its annotations.
+pub const LABELS_BYTES_MAX: usize = 16 * 1024;
 /// Ended intents that the document keeps; older ones are in the journal only.
 pub const ENDED_KEPT: usize = 20;
-/// Bytes of their patches together.
+/// Bytes of them together.
 pub const ENDED_BYTES_MAX: usize = 128 * 1024;
 /// Earlier ids that the document keeps; older ones are on the ledger only.
 pub const FORMER_IDS_KEPT: usize = 32;

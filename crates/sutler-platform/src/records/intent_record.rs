@@ -134,6 +134,13 @@ impl AttemptLog {
         }
     }
 
+    /// Keeps the last attempt only.
+    pub fn keep_last(&mut self) {
+        let last = self.last.pop_back().or_else(|| self.first.pop());
+        self.last.clear();
+        self.first = last.into_iter().collect();
+    }
+
     /// All attempts that are kept, in their order.
     pub fn kept(&self) -> impl Iterator<Item = &SendAttempt> {
         self.first.iter().chain(&self.last)

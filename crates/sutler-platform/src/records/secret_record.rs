@@ -54,7 +54,7 @@ impl TypedRecord for SecretRecord {
 /// An instance or a binding uses a secret: it is notified of changes, and the secret cannot be deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretUse {
-    /// Whether a change of the secret causes an update.
+    /// Whether a change of the secret causes an update; never of a binding.
     pub watch: bool,
     /// Uid of the instance of the binding, if it is a binding that uses the secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]

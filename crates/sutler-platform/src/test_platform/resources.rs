@@ -2,7 +2,7 @@
 
 use super::{BROKER, NAMESPACE, TestPlatform, person};
 use crate::binding_changes::{self, change_binding, commit_change};
-use crate::credentials::{DeliverCredentialsError, DeliveredCredentials, deliver_credentials};
+use crate::credentials::{DeliverCredentialsError, DeliveredCredentials, delivered_credentials};
 use crate::instance_events::change_instance;
 use crate::lifecycle::binding::{
     self, BindFacts, BindSpec, Binding, BindingCommand, BindingDecision, InstanceReadiness,
@@ -186,9 +186,7 @@ impl TestPlatform {
         &self,
         key: &Key,
     ) -> Result<DeliveredCredentials, DeliverCredentialsError> {
-        let binding: Binding = self.read(key).await;
-        let records = &self.context.records;
-        deliver_credentials(records, NAMESPACE, binding.instance, binding.uid).await
+        delivered_credentials(&self.read::<Binding>(key).await)
     }
 
     /// The password that is delivered of a binding.

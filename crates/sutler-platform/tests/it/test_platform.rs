@@ -11,8 +11,9 @@ use sutler_platform::author::Author;
 use sutler_platform::broker_request::Profile;
 use sutler_platform::catalog::{BrokerScope, OfferedPlan, OfferedService};
 use sutler_platform::commands::{
-    ChangeOptions, InstanceOutcome, InstancePatch, WantedInstance, WantedNamespace,
+    ChangeOptions, InstanceOutcome, InstancePatch, WantedBinding, WantedInstance, WantedNamespace,
 };
+use sutler_platform::lifecycle::binding::TargetResource;
 use sutler_platform::lifecycle::instance::{Instance, InstanceReply};
 use sutler_platform::lifecycle::intent::{IntentEnd, IntentNumber};
 use sutler_platform::platform::{Platform, PlatformParts, PlatformSettings};
@@ -153,7 +154,12 @@ impl TestPlatform {
 
     /// Another process over the same store.
     pub(crate) async fn replica(&self) -> Platform {
-        start(self.store.clone(), self.keys.clone(), &self.broker).await
+        self.replica_over(self.store.clone()).await
+    }
+
+    /// Another process, which sees the same store through this one.
+    pub(crate) async fn replica_over(&self, store: Arc<dyn Store>) -> Platform {
+        start(store, self.keys.clone(), &self.broker).await
     }
 
     /// Creates an instance, and waits until it is live.
@@ -225,6 +231,33 @@ impl TestPlatform {
         let end = self.platform.wait_for_end(&lane, operation, WITHIN).await;
         end.expect("it is read").expect("it ends")
     }
+}
+
+/// A binding without parameters.
+pub(crate) fn wanted_binding(instance: &str, binding: &str) -> WantedBinding {
+    WantedBinding {
+        name: name(binding),
+        instance: name(instance),
+        parameters: Parameters::default(),
+        parameter_sources: Vec::new(),
+        target: TargetResource::Credentials,
+        transforms: Default::default(),
+        rotation: None,
+        osb_id: None,
+    }
+}
+
+/// Creates a binding, and waits until it has credentials.
+pub(crate) async fn bound(platform: &Platform, wanted: &WantedBinding) {
+    let (namespace, carla) = (namespace(), person("carla"));
+    let created = platform.create_binding(&namespace, wanted, &carla, None);
+    let binding = created.await.expect("accepted").binding;
+    let keys = &platform.records().keys;
+    let lane = keys.binding(&binding.namespace, binding.instance, binding.uid);
+    let operation = OperationId(binding.pending[0].operation.0);
+    let end = platform.wait_for_end(&lane, operation, WITHIN).await;
+    let end = end.expect("it is read");
+    assert_eq!(end, Some(IntentEnd::Succeeded));
 }
 
 /// The operation of a pending intent.

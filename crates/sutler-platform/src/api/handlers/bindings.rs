@@ -3,12 +3,13 @@
 use crate::api::answer::{HandlerAnswer, shown_binding};
 use crate::api::api_call::ApiCall;
 use crate::api::bodies::BindingBody;
-use crate::api::delivered_credentials::delivered_credentials;
 use crate::api::listing;
 use crate::api::problem::Problem;
+use crate::api::problem_word::ProblemWord;
 use crate::api::request_inputs::Input;
 use crate::api::resource_views::binding_document;
 use crate::api::views::ListPage;
+use crate::credentials::delivered_credentials;
 use crate::lifecycle::binding::Binding;
 use crate::records::{BINDING, INSTANCE_TERM, NAME_TERM, ResourceName, STATE_TERM, scoped_value};
 use axum::http::StatusCode;
@@ -128,6 +129,7 @@ pub(in crate::api) async fn abandon(call: &ApiCall<'_>) -> Result<HandlerAnswer,
 pub(in crate::api) async fn credentials(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let binding = call.platform.binding(&namespace, &name).await?;
-    let delivered = delivered_credentials(call.platform, &binding)?;
+    let delivered = delivered_credentials(&binding)
+        .map_err(|error| Problem::new(ProblemWord::WrongState, error.to_string()))?;
     Ok(HandlerAnswer::json(StatusCode::OK, &delivered))
 }

@@ -1,19 +1,16 @@
-//! Judges what a broker returned for a bind, and seals what is kept of it.
+//! Judges what a broker returned for a bind: whether it fits the offering, and can be kept.
 //!
-//! Credentials are sealed before they are part of anything that is stored.
+//! What is kept becomes part of the document of the binding, which is sealed as a whole.
 
 use super::{BindingRun, BoundInstance};
-use crate::credentials::seal_answer;
 use crate::executor::instance_run::plan_of;
-use crate::lifecycle::binding::{BindingBody, BindingDetails};
+use crate::lifecycle::binding::{BindingBody, BindingDetails, CredentialsAnswer};
 use jiff::Timestamp;
 use sutler_osb::{
     BindResponse, BindingMetadata, FetchBindingResponse, PinnedPlan, Requires, UtcTime,
 };
 
-/// Longest answer to a bind that is kept, in bytes of JSON: a binding has room for four of them.
-const ANSWER_BYTES_MAX: usize = 128 * 1024;
-/// What is wrong with a longer one.
+/// What is wrong with an answer that is longer than what is kept.
 const TOO_LONG: &str = "the broker returned more than 128 kB for the binding, which cannot be kept";
 
 impl BindingRun<'_> {
@@ -25,12 +22,7 @@ impl BindingRun<'_> {
         {
             return BindingBody::Unfit(sentence);
         }
-        let bytes = serde_json::to_vec(answer).map_or(usize::MAX, |json| json.len());
-        if bytes > ANSWER_BYTES_MAX {
-            return BindingBody::Unfit(TOO_LONG.to_owned());
-        }
-        let documents = &self.context.records.documents;
-        let Ok(credentials) = seal_answer(documents, &self.key, answer) else {
+        let Ok(credentials) = CredentialsAnswer::try_from(answer.clone()) else {
             return BindingBody::Unfit(TOO_LONG.to_owned());
         };
         let times = answer.metadata.as_ref();

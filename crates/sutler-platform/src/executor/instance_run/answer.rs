@@ -1,12 +1,13 @@
 //! Sends what was written down, or polls, and commits what the answer means.
 //!
-//! An answer is never lost while the claim lasts: its decision is repeated on what is stored until it is written.
+//! An answer is never lost while the claim lasts: its decision is repeated on what is stored until it is written. If the
+//! document has no room for it, less of it and of the past is kept.
 
-use super::{CommittedDecision, InstanceRun};
+use super::{CommittedDecision, InstanceRun, KeptHistory};
 use crate::broker_request::instance_ids;
 use crate::brokers::BrokerView;
 use crate::context::journal_id;
-use crate::executor::broker_answer::{meaning_of, shown, statement_of, with_body};
+use crate::executor::broker_answer::{meaning_of, message_mut, shown, statement_of, with_body};
 use crate::executor::exchange::{BrokerImpression, Exchange};
 use crate::executor::poll_times::{PollTimes, polling_since};
 use crate::executor::request_material::request_builder;
@@ -24,7 +25,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use sutler_client::{
     AcceptedOperation, Meaning, Operation, OperationEvent, PlanIds, PollUpdate, ReplyContext,
-    Sending, classify, decode,
+    Sending, Success, classify, decode,
 };
 use sutler_journal::{Lost, RunResult};
 use sutler_osb::OperationKind;
@@ -134,11 +135,20 @@ impl InstanceRun<'_> {
     async fn answered(
         &mut self,
         number: IntentNumber,
-        meaning: Meaning<ResourceDetails>,
+        mut meaning: Meaning<ResourceDetails>,
         impression: BrokerImpression,
         view: &BrokerView,
     ) -> Result<RunResult, RunError> {
+        if let Some(message) = message_mut(&mut meaning) {
+            message.description = message.description.as_deref().map(shown);
+        }
         let result = self.commit_answer(number, meaning, view).await;
+        self.tell_of_broker(impression, view).await;
+        result
+    }
+
+    /// Says of the broker what an exchange showed.
+    pub(super) async fn tell_of_broker(&self, impression: BrokerImpression, view: &BrokerView) {
         let BrokerImpression {
             begun,
             outcome,
@@ -147,13 +157,12 @@ impl InstanceRun<'_> {
         let broker = view.registration.uid;
         let brokers = &self.context.brokers;
         brokers.exchange_ended(broker, begun, outcome, event).await;
-        result
     }
 
     async fn commit_answer(
         &mut self,
         number: IntentNumber,
-        meaning: Meaning<ResourceDetails>,
+        mut meaning: Meaning<ResourceDetails>,
         view: &BrokerView,
     ) -> Result<RunResult, RunError> {
         let documents = &self.context.records.documents;
@@ -171,7 +180,15 @@ impl InstanceRun<'_> {
             let own = self.noted(&intent, &meaning);
             let waits = self.waits(&intent, instance, view);
             let event = Event::Answer(number, Box::new(meaning.clone()));
-            if let Some(committed) = self.commit(&was, event, view, own, waits).await? {
+            let committed = match self.commit(&was, event, view, own, waits).await {
+                Err(RunError::TooLarge(_)) if self.history == KeptHistory::All => {
+                    self.history = KeptHistory::Essential;
+                    meaning = essential(meaning);
+                    continue;
+                }
+                committed => committed?,
+            };
+            if let Some(committed) = committed {
                 self.after_commit(&committed).await;
                 if committed.decision.effects.contains(&InstanceEffect::Fetch) {
                     self.fetch(&committed, view).await;
@@ -328,6 +345,32 @@ fn bounded(meaning: Meaning<ResourceDetails>) -> Meaning<ResourceDetails> {
             Meaning::Polling { update, after }
         }
         meaning => meaning,
+    }
+}
+
+/// What of an answer the rules need: its words, and what it says of the resource besides, are left out.
+fn essential(meaning: Meaning<ResourceDetails>) -> Meaning<ResourceDetails> {
+    match meaning {
+        Meaning::Succeeded(Success::Now(_)) => {
+            Meaning::Succeeded(Success::Now(ResourceDetails::default()))
+        }
+        Meaning::Polling {
+            update: PollUpdate::Accepted(accepted),
+            after,
+        } => {
+            let accepted = AcceptedOperation {
+                operation: accepted.operation,
+                ..AcceptedOperation::default()
+            };
+            let update = PollUpdate::Accepted(accepted);
+            Meaning::Polling { update, after }
+        }
+        mut meaning => {
+            if let Some(message) = message_mut(&mut meaning) {
+                message.description = None;
+            }
+            meaning
+        }
     }
 }
 

@@ -27,6 +27,10 @@ impl InstanceRun<'_> {
             return Err(RunError::Lost(Lost));
         };
         let observation = self.observe(instance, &intent, view).await;
+        if observation == Observation::InProgress {
+            // Polls are counted from here on.
+            self.own.progress.accepted_at = self.run.fence().0;
+        }
         let event = Event::Turn(intent.number, PreparedTurn::Observed(observation));
         let Some(committed) = self.commit_turn(&committed.stored, event, view).await? else {
             return Ok(None);
@@ -46,13 +50,21 @@ impl InstanceRun<'_> {
         let operation = Operation::provision(instance.osb_id.clone(), ids, None);
         let builder = request_builder(intent.operation, &intent.author, view);
         let exchange = self.exchange(view, &builder.poll(&operation)).await;
-        match decode::poll(exchange.answer) {
-            Reply::NoAnswer(_) => return Observation::NotNow,
+        let reply = decode::poll(exchange.answer);
+        let impression = BrokerImpression::of(exchange.begun, &reply);
+        let observed = match &reply {
+            Reply::NoAnswer(_) => Some(Observation::NotNow),
             Reply::Answer {
                 answer: Answer::Done(_, poll),
                 ..
-            } if poll.state == OperationState::InProgress => return Observation::InProgress,
-            Reply::Answer { .. } => {}
+            } if poll.state == OperationState::InProgress => Some(Observation::InProgress),
+            Reply::Answer { .. } => None,
+        };
+        let event = classify_read(reply).event();
+        self.tell_of_broker(impression.with_event(event), view)
+            .await;
+        if let Some(observation) = observed {
+            return observation;
         }
         match self.fetch_instance(instance, intent, view).await {
             None => Observation::AbsentOrUnreadable,
@@ -83,11 +95,7 @@ impl InstanceRun<'_> {
         let reply = decode::fetched_instance(exchange.answer);
         let impression = BrokerImpression::of(exchange.begun, &reply);
         let reading = classify_read(reply);
-        let broker = view.registration.uid;
-        let (begun, outcome) = (impression.begun, impression.outcome);
-        let brokers = &self.context.brokers;
-        brokers
-            .exchange_ended(broker, begun, outcome, reading.event())
+        self.tell_of_broker(impression.with_event(reading.event()), view)
             .await;
         Some(reading)
     }

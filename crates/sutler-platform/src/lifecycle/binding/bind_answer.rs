@@ -6,8 +6,8 @@
 
 use crate::lifecycle::binding::transition::{Transition, own_statement};
 use crate::lifecycle::binding::{
-    BindChange, BindingBody, BindingDetails, BindingEffect, BindingEventError, PendingIntent,
-    TargetResource,
+    BindChange, BindingBody, BindingDetails, BindingEffect, BindingEventError, IntentChange,
+    PendingIntent, TargetResource,
 };
 use crate::lifecycle::intent::{BrokerStatement, IntentEnd, IntentState, UnknownQuestion};
 use crate::lifecycle::orphan::{CleanupMode, OrphanCause};
@@ -54,7 +54,9 @@ impl Transition<'_> {
                 after,
                 message,
             } => self.bind_again(intent, bind, cause, after, (&message).into()),
-            Meaning::Unknown { question, .. } => self.outcome_unknown(intent, question),
+            Meaning::Unknown { question, message } => {
+                self.outcome_unknown(intent, question, (&message).into());
+            }
             Meaning::Failed {
                 cleanup: CleanupDuty::DeleteBeforeForgetting,
                 message,
@@ -211,14 +213,34 @@ impl Transition<'_> {
         self.set_state(intent.number, state);
     }
 
-    pub(super) fn outcome_unknown(&mut self, intent: &PendingIntent, question: NextQuestion) {
-        self.edit(intent.number, |it| {
+    /// The outcome is unknown: it is found out, unless the time for all attempts is over (T-51, T-62).
+    pub(super) fn outcome_unknown(
+        &mut self,
+        intent: &PendingIntent,
+        question: NextQuestion,
+        statement: BrokerStatement,
+    ) {
+        let number = intent.number;
+        self.edit(number, |it| {
             it.in_doubt = true;
             it.state = IntentState::Unknown {
                 question: question.into(),
             };
         });
-        self.again(intent.number, BindingEffect::TryAgainAfter(None));
+        if !self.is_overdue(intent) {
+            self.again(number, BindingEffect::TryAgainAfter(None));
+            return;
+        }
+        let end = IntentEnd::Failed(statement.clone());
+        match &intent.change {
+            IntentChange::Bind(bind) => {
+                let mut doubtful = intent.clone();
+                doubtful.in_doubt = true;
+                self.create_failed(&doubtful, bind, statement);
+            }
+            IntentChange::Unbind(osb_id) => self.unbind_failed(number, osb_id, end),
+            IntentChange::Delete => self.delete_failed(number, end),
+        }
     }
 
     /// Whether the time for all attempts is over.

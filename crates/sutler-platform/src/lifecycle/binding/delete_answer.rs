@@ -42,7 +42,9 @@ impl Transition<'_> {
                 message,
             } => self.delete_again(intent, cause, after, (&message).into()),
             // An unbind can be sent again whatever happened: there is nothing to look at.
-            Meaning::Unknown { .. } => self.outcome_unknown(intent, NextQuestion::SendAgain),
+            Meaning::Unknown { message, .. } => {
+                self.outcome_unknown(intent, NextQuestion::SendAgain, (&message).into());
+            }
             Meaning::Failed { message, .. } => {
                 self.delete_failed(number, IntentEnd::Failed((&message).into()));
             }

@@ -3,7 +3,7 @@
 //! What follows is in `decision.rs` and `event_error.rs`; the rules begin in `decide.rs`.
 
 use crate::author::Author;
-use crate::lifecycle::binding::{BindSpec, RotationPolicy, SealedCredentials, Transforms};
+use crate::lifecycle::binding::{BindSpec, CredentialsAnswer, RotationPolicy, Transforms};
 use crate::lifecycle::intent::IntentNumber;
 use crate::lifecycle::orphan::OrphanResult;
 use crate::preflight::Violation;
@@ -165,7 +165,7 @@ pub enum BindingBody {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BindingDetails {
     /// The answer, sealed.
-    pub credentials: SealedCredentials,
+    pub credentials: CredentialsAnswer,
     /// When the credentials stop working.
     pub expires_at: Option<Timestamp>,
     /// When it should be rotated at the latest.

@@ -5,11 +5,10 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use sutler_osb::BindingId;
+use sutler_osb::{BindResponse, BindingId};
 
-/// Longest sealed credentials, in bytes: those of four generations fit into one document. An answer of at most 128 kB
-/// does, sealed and encoded.
-pub const SEALED_BYTES_MAX: usize = 192 * 1024;
+/// Longest answer to a bind that is kept, in bytes of JSON: those of four generations fit into one document.
+pub const ANSWER_BYTES_MAX: usize = 128 * 1024;
 
 /// A binding at the broker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,7 +45,7 @@ pub enum BindExposure {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundDetails {
     /// Credentials, and everything else of the answer.
-    pub credentials: SealedCredentials,
+    pub credentials: CredentialsAnswer,
     /// When the broker confirmed it.
     pub bound_at: Timestamp,
     /// When the credentials stop working, if the broker says so.
@@ -64,43 +63,42 @@ pub struct Retirement {
     pub failures: u32,
 }
 
-/// The answer to a bind, sealed and encoded by the caller. Secret all the same: `Debug` shows nothing of it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct SealedCredentials(String);
+/// What a broker returned for a bind: the credentials, and everything else of the answer. It is sealed with the document
+/// that it is part of, and by nothing else. `Debug` shows nothing of it.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CredentialsAnswer(BindResponse);
 
-/// Credentials that are too long to be kept.
+// Every JSON value is equal to itself.
+impl Eq for CredentialsAnswer {}
+
+/// An answer to a bind that is too long to be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("sealed credentials must not be longer than {SEALED_BYTES_MAX} bytes")]
-pub struct SealedCredentialsError;
+#[error("the answer to a bind must not be longer than {ANSWER_BYTES_MAX} bytes")]
+pub struct AnswerTooLongError;
 
-impl SealedCredentials {
-    /// The sealed and encoded bytes.
-    pub fn as_str(&self) -> &str {
+impl CredentialsAnswer {
+    /// What the broker returned.
+    pub fn as_response(&self) -> &BindResponse {
         &self.0
     }
 }
 
-impl TryFrom<String> for SealedCredentials {
-    type Error = SealedCredentialsError;
+impl TryFrom<BindResponse> for CredentialsAnswer {
+    type Error = AnswerTooLongError;
 
-    fn try_from(sealed: String) -> Result<Self, SealedCredentialsError> {
-        if sealed.len() > SEALED_BYTES_MAX {
-            return Err(SealedCredentialsError);
+    fn try_from(answer: BindResponse) -> Result<Self, AnswerTooLongError> {
+        let bytes = serde_json::to_vec(&answer).map_or(usize::MAX, |json| json.len());
+        match bytes <= ANSWER_BYTES_MAX {
+            true => Ok(Self(answer)),
+            false => Err(AnswerTooLongError),
         }
-        Ok(Self(sealed))
     }
 }
 
-impl From<SealedCredentials> for String {
-    fn from(credentials: SealedCredentials) -> Self {
-        credentials.0
-    }
-}
-
-impl fmt::Debug for SealedCredentials {
+impl fmt::Debug for CredentialsAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SealedCredentials(…)")
+        f.write_str("CredentialsAnswer(…)")
     }
 }
 

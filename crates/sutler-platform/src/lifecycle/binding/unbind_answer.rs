@@ -43,7 +43,9 @@ impl Transition<'_> {
                 }
             }
             // An unbind can be sent again whatever happened: there is nothing to look at.
-            Meaning::Unknown { .. } => self.outcome_unknown(intent, NextQuestion::SendAgain),
+            Meaning::Unknown { message, .. } => {
+                self.outcome_unknown(intent, NextQuestion::SendAgain, (&message).into());
+            }
             Meaning::Failed { message, .. } => {
                 self.unbind_failed(number, osb_id, IntentEnd::Failed((&message).into()));
             }

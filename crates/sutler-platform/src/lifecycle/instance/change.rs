@@ -1,5 +1,7 @@
 //! Requests to change an instance: checked, compared with what is shown, accepted at the end of the queue.
 
+use crate::author::Author;
+use crate::lifecycle::instance::bounds::check_size;
 use crate::lifecycle::instance::transition::{Transition, fingerprint};
 use crate::lifecycle::instance::{
     ChangeFacts, ChangeRequest, Context, IDEMPOTENCY_KEYS_KEPT, Instance, InstanceDecision,
@@ -157,7 +159,10 @@ pub(super) fn accept_patch(
         && !transition.next.is_being_created()
         && !transition.next.has_waiting_updates()
         && matches!(change, IntentChange::Update(_));
-    check_room(&transition.next, &change)?;
+    check_room(&transition.next, &change, &request.author)?;
+    if let Some(patch) = change.patch() {
+        check_size(&transition.next.projection().spec.apply(patch))?;
+    }
     let number = match change {
         IntentChange::Update(patch) if creates => {
             transition.confirm(&patch);
@@ -180,11 +185,16 @@ fn may_send_name(transition: &Transition<'_>) -> bool {
     transition.context.policy.context_updates && transition.next.confirmed().is_some()
 }
 
-fn check_room(instance: &Instance, change: &IntentChange) -> Result<(), InstanceEventError> {
+fn check_room(
+    instance: &Instance,
+    change: &IntentChange,
+    author: &Author,
+) -> Result<(), InstanceEventError> {
     let size = |change: &IntentChange| change.patch().map_or(0, SpecPatch::byte_len);
     let pending = instance.pending.iter().map(|it| size(&it.change));
     let bytes = pending.sum::<usize>() + size(change);
-    if instance.pending.len() >= PENDING_MAX || bytes > PENDING_BYTES_MAX {
+    let is_full = instance.pending.len() >= PENDING_MAX || bytes > PENDING_BYTES_MAX;
+    if is_full || !instance.has_room_for(author) {
         return Err(InstanceEventError::TooManyPending);
     }
     Ok(())

@@ -2,6 +2,7 @@
 //!
 //! The answers of the broker are in `create_answer.rs`.
 
+use crate::lifecycle::instance::bounds::check_size;
 use crate::lifecycle::instance::change::refuse_violations;
 use crate::lifecycle::instance::transition::Transition;
 use crate::lifecycle::instance::{
@@ -18,6 +19,7 @@ pub(super) fn create(
     context: &Context<'_>,
 ) -> Result<InstanceDecision, InstanceEventError> {
     refuse_violations(&request.facts)?;
+    check_size(&request.spec)?;
     let facts = request.facts.clone();
     let instance = new_instance(request, Origin::Created, context);
     let mut transition = Transition::of(instance, context);
@@ -37,6 +39,7 @@ pub(super) fn adopt(
     context: &Context<'_>,
 ) -> Result<InstanceDecision, InstanceEventError> {
     refuse_violations(&request.facts)?;
+    check_size(&request.spec)?;
     let instance = new_instance(request, Origin::Adopted, context);
     let mut transition = Transition::of(instance, context);
     transition.before.names.clear();

@@ -4,6 +4,7 @@
 //! is shown, and the operations are started, woken and suspended so that only the active intent can be claimed. No rule
 //! does that by itself.
 
+use crate::lifecycle::instance::bounds::byte_len;
 use crate::lifecycle::instance::{
     Basis, ChangeRequest, Context, ENDED_BYTES_MAX, ENDED_KEPT, EarlierRevision, EndedIntent,
     Exposure, FORMER_IDS_KEPT, Instance, InstanceDecision, InstanceEffect, InstanceOrphan,
@@ -157,12 +158,8 @@ impl<'a> Transition<'a> {
             undo,
             rejected_as,
         });
-        let bytes = |it: &EndedIntent| {
-            let patches = it.change.patch().into_iter().chain(&it.undo);
-            patches.map(SpecPatch::byte_len).sum::<usize>()
-        };
         while self.next.ended.len() > ENDED_KEPT
-            || self.next.ended.iter().map(bytes).sum::<usize>() > ENDED_BYTES_MAX
+            || self.next.ended.iter().map(byte_len).sum::<usize>() > ENDED_BYTES_MAX
         {
             self.next.ended.pop_front();
         }

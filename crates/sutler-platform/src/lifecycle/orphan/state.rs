@@ -59,6 +59,17 @@ impl OrphanState {
             Self::Due { .. } | Self::InFlight { .. } | Self::Deferred => None,
         }
     }
+
+    /// Whether nothing is to be done any more: the broker has nothing, or a person forgot it.
+    pub fn is_settled(&self) -> bool {
+        match self {
+            Self::Done { .. } | Self::Forgotten { .. } => true,
+            Self::Due { .. }
+            | Self::InFlight { .. }
+            | Self::NeedsOperator { .. }
+            | Self::Deferred => false,
+        }
+    }
 }
 
 /// What is known of a DELETE without an outcome.

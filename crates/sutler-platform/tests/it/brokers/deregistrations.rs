@@ -1,7 +1,7 @@
 //! Deregistering brokers, also while instances are created, and in spite of crashes.
 
 use super::fixture::{PlatformFixture, Replica, until, until_passed};
-use super::samples::{catalog, gone, instance, name, operator};
+use super::samples::{catalog, deferred_orphan, gone, instance, name, operator};
 use super::scripted_broker::Reaction;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +10,7 @@ use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{Commit, CommitError, OperationFilter, State};
 use sutler_platform::brokers::{BrokerCommandError, RemainingInstances};
 use sutler_platform::lifecycle::instance::Instance;
+use sutler_platform::lifecycle::orphan::OrphanState;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -106,6 +107,47 @@ async fn a_broker_with_instances_is_not_removed_and_goes_on() {
     created.expect("instances are created again");
     replica.brokers.sync(broker).await.expect("it is requested");
     replica.until_synced(broker).await;
+    replica.close().await;
+}
+
+/// Source: T-92. Without the broker nobody could delete what may still exist there.
+#[tokio::test(start_paused = true)]
+async fn a_broker_with_unsettled_orphans_is_not_removed() {
+    let platform = PlatformFixture::new();
+    let replica = platform.replica().await;
+    let broker = synced(&platform, &replica).await;
+    let other = deferred_orphan(Uuid::nil(), 3);
+    for row in [
+        deferred_orphan(broker, 1),
+        deferred_orphan(broker, 2),
+        other,
+    ] {
+        replica
+            .put(&replica.records.keys.orphan(&row.orphan.key), row)
+            .await;
+    }
+    let refused = replica.brokers.deregister(broker).await;
+    assert_eq!(
+        refused.map_err(|error| error.to_string()),
+        Err(
+            "2 rows of the orphan ledger are about the broker and not settled; wait until they are \
+             deleted, or forget them"
+                .to_owned()
+        )
+    );
+    let view = replica.view(broker).await;
+    assert_eq!(view.registration.deregistering, None);
+    for number in 1..=2 {
+        let mut row = deferred_orphan(broker, number);
+        let key = replica.records.keys.orphan(&row.orphan.key);
+        row.orphan.state = OrphanState::Done {
+            at: jiff::Timestamp::UNIX_EPOCH,
+        };
+        replica.put(&key, row).await;
+    }
+    let removed = replica.brokers.deregister(broker).await;
+    removed.expect("every row is settled");
+    check_removed(&replica, broker).await;
     replica.close().await;
 }
 

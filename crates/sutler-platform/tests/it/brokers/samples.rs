@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 use sutler_platform::author::Author;
 use sutler_platform::broker_request::{Annotations, Namespace};
 use sutler_platform::lifecycle::instance::{Basis, Exposure, Instance, Origin, Tombstone};
-use sutler_platform::records::{NamespaceRecord, NamespaceState, ResourceName};
+use sutler_platform::lifecycle::orphan::{
+    AttemptLog, DeleteRound, Orphan, OrphanCause, OrphanKey, OrphanState,
+};
+use sutler_platform::records::{NamespaceRecord, NamespaceState, OrphanRecord, ResourceName};
 use sutler_platform::spec::{Parameters, Spec};
 use uuid::Uuid;
 
@@ -98,6 +101,31 @@ pub(super) fn instance(broker: Uuid, number: u128, plan: &str) -> Instance {
         waits_for_orphan: false,
         auto_retries: 0,
         tombstone: None,
+    }
+}
+
+/// A row of the ledger that waits for a person.
+pub(super) fn deferred_orphan(broker: Uuid, number: u128) -> OrphanRecord {
+    let orphan = Orphan {
+        key: OrphanKey {
+            broker,
+            instance: format!("osb-{number}").try_into().expect("an id"),
+            binding: None,
+        },
+        service_id: "s".try_into().expect("an id"),
+        plan_id: "p1".try_into().expect("an id"),
+        cause: OrphanCause::Abandoned,
+        found: jiff::Timestamp::UNIX_EPOCH,
+        by: None,
+        waiting: None,
+        guarded_until: jiff::Timestamp::UNIX_EPOCH,
+        round: DeleteRound::default(),
+        attempts: AttemptLog::default(),
+        state: OrphanState::Deferred,
+    };
+    OrphanRecord {
+        orphan,
+        operation: None,
     }
 }
 

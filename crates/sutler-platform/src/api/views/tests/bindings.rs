@@ -12,6 +12,7 @@ use crate::spec::samples::parameters;
 use serde_json::json;
 use std::time::Duration;
 use sutler_client::{Meaning, Success};
+use sutler_osb::BindResponse;
 use uuid::Uuid;
 
 fn facts() -> BindFacts {
@@ -78,9 +79,13 @@ fn credentials_are_never_part_of_a_binding() {
     let binding = after(None, 1_000_001, Event::Command(Box::new(create())));
     let sent = Event::Turn(IntentNumber(1), PreparedTurn::Ready);
     let binding = after(binding, 1_000_002, sent);
-    let sealed = format!("sealed {SECRET}").try_into().expect("it is short");
+    let answer = BindResponse {
+        syslog_drain_url: Some(SECRET.to_owned()),
+        ..BindResponse::default()
+    };
+    let credentials = answer.try_into().expect("it is short");
     let bound = BindingBody::Fit(BindingDetails {
-        credentials: sealed,
+        credentials,
         expires_at: Some(moment(9_000_000)),
         renew_before: None,
     });

@@ -1,31 +1,38 @@
 //! What a binding keeps and shows.
 
-use super::fixtures::{add_ended, bare, sealed};
+use super::fixtures::{add_ended, bare, credentials};
 use super::states::{STATES, binding};
-use crate::lifecycle::binding::{Binding, BindingPhase, ENDED_KEPT};
 use crate::lifecycle::binding::{
-    BindingBody, Event, IntentChange, Observation, PreparedTurn, SEALED_BYTES_MAX,
-    SealedCredentials, SealedCredentialsError,
+    ANSWER_BYTES_MAX, AnswerTooLongError, BindingBody, CredentialsAnswer, Event, IntentChange,
+    Observation, PreparedTurn,
 };
+use crate::lifecycle::binding::{Binding, BindingPhase, ENDED_KEPT};
 use crate::lifecycle::instance::ConditionStatus;
 use crate::lifecycle::intent::{IntentEnd, IntentNumber};
+use sutler_osb::BindResponse;
 
 #[test]
 fn credentials_are_never_shown() {
     let mut it = bare();
     super::fixtures::add_current(&mut it, 1);
-    assert!(!format!("{it:?}").contains("SEALED"));
+    assert!(!format!("{it:?}").contains("CANARY"));
     let found = Observation::Found(BindingBody::Fit(super::fixtures::details("x")));
     let event = Event::Turn(IntentNumber(1), PreparedTurn::Observed(found));
-    assert!(!format!("{event:?}").contains("SEALED"));
-    assert_eq!(format!("{:?}", sealed("x")), "SealedCredentials(…)");
+    assert!(!format!("{event:?}").contains("CANARY"));
+    assert_eq!(format!("{:?}", credentials("x")), "CredentialsAnswer(…)");
 }
 
 #[test]
-fn sealed_credentials_have_a_bound() {
-    let sealed = |length| SealedCredentials::try_from("x".repeat(length));
-    assert!(sealed(SEALED_BYTES_MAX).is_ok());
-    assert_eq!(sealed(SEALED_BYTES_MAX + 1), Err(SealedCredentialsError));
+fn the_answer_to_a_bind_has_a_bound() {
+    let around = r#"{"syslog_drain_url":""}"#.len();
+    let answer = |length| {
+        CredentialsAnswer::try_from(BindResponse {
+            syslog_drain_url: Some("x".repeat(length - around)),
+            ..BindResponse::default()
+        })
+    };
+    assert!(answer(ANSWER_BYTES_MAX).is_ok());
+    assert_eq!(answer(ANSWER_BYTES_MAX + 1), Err(AnswerTooLongError));
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use crate::author::Author;
 use crate::lifecycle::binding::{
     BindChange, BindExposure, BindFacts, BindSpec, Binding, BindingDetails, BindingPolicy,
-    BoundDetails, Context, CreateRequest, Deletion, EndedIntent, Generation, GenerationState,
-    InstanceReadiness, IntentCause, IntentChange, NewIds, PendingIntent, Retirement,
-    SealedCredentials, TargetResource, Transforms,
+    BoundDetails, Context, CreateRequest, CredentialsAnswer, Deletion, EndedIntent, Generation,
+    GenerationState, InstanceReadiness, IntentCause, IntentChange, NewIds, PendingIntent,
+    Retirement, TargetResource, Transforms,
 };
 use crate::lifecycle::intent::{
     BrokerStatement, IntentEnd, IntentNumber, IntentState, OperationId, UnknownQuestion,
@@ -14,7 +14,7 @@ use crate::spec::Parameters;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use sutler_osb::BindingId;
+use sutler_osb::{BindResponse, BindingId};
 use uuid::Uuid;
 
 /// The moment of every decision, unless it is too late.
@@ -98,13 +98,15 @@ pub(super) fn bind_spec() -> BindSpec {
 }
 
 /// Credentials that can be found again wherever they are printed or stored.
-pub(super) fn sealed(mark: &str) -> SealedCredentials {
-    format!("SEALED-{mark}").try_into().expect("not too long")
+pub(super) fn credentials(mark: &str) -> CredentialsAnswer {
+    let password = serde_json::json!({"credentials": {"password": format!("CANARY-{mark}")}});
+    let answer: BindResponse = serde_json::from_value(password).expect("an answer");
+    answer.try_into().expect("not too long")
 }
 
 pub(super) fn details(mark: &str) -> BindingDetails {
     BindingDetails {
-        credentials: sealed(mark),
+        credentials: credentials(mark),
         expires_at: None,
         renew_before: None,
     }
@@ -152,7 +154,7 @@ pub(super) fn bind_of(id: u64) -> IntentChange {
 
 pub(super) fn bound_details(id: u64) -> BoundDetails {
     BoundDetails {
-        credentials: sealed(&id.to_string()),
+        credentials: credentials(&id.to_string()),
         bound_at: moment(NOW - 2 * DAY),
         expires_at: None,
         renew_before: None,

@@ -15,7 +15,7 @@ use crate::preflight::Violation;
 
 const TABLE: &str = include_str!("../../../../tests/transitions/binding.txt");
 
-const EVENTS: [&str; 66] = [
+const EVENTS: [&str; 68] = [
     "create",
     "create, instance not live",
     "create, instance deleting",
@@ -72,6 +72,8 @@ const EVENTS: [&str; 66] = [
     "answer half deleted",
     "answer unknown",
     "answer unknown, look first",
+    "answer unknown, too late",
+    "answer unknown, look first, too late",
     "answer failed, mitigate",
     "answer failed, delete first",
     "answer failed, uncertain",

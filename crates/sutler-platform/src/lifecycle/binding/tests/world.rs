@@ -5,9 +5,9 @@
 
 use super::fixtures::{context, create_request, facts, moment, osb_id, policy};
 use crate::lifecycle::binding::{
-    Binding, BindingCommand, BindingEffect, BindingEventError, BindingPolicy, Event,
-    GENERATIONS_MAX, IntentChange, OperationStart, PendingIntent, RotationPolicy,
-    SealedCredentials, TargetResource, decide,
+    Binding, BindingCommand, BindingEffect, BindingEventError, BindingPolicy, CredentialsAnswer,
+    Event, GENERATIONS_MAX, IntentChange, OperationStart, PendingIntent, RotationPolicy,
+    TargetResource, decide,
 };
 use crate::lifecycle::instance::Tombstone;
 use crate::lifecycle::intent::{IntentEnd, IntentNumber, IntentState, OperationId};
@@ -33,7 +33,7 @@ pub(super) struct World {
     /// Binds that were sent without an answer, when, and may still take effect.
     pub(super) late: Vec<(BindingId, i64)>,
     /// Credentials of generations that the broker confirmed, and of which it did not confirm the end.
-    pub(super) confirmed: BTreeMap<BindingId, SealedCredentials>,
+    pub(super) confirmed: BTreeMap<BindingId, CredentialsAnswer>,
     pub(super) ledger: BTreeSet<BindingId>,
     rows: BTreeMap<OperationId, Row>,
     requests: BTreeMap<OperationId, (BindingId, TargetResource)>,
@@ -276,10 +276,10 @@ impl World {
         assert!(bound == self.confirmed, "I-10: {it:#?}");
         let stored = serde_json::to_string(it).expect("it can be stored");
         assert_eq!(
-            stored.matches("SEALED-").count(),
+            stored.matches("CANARY-").count(),
             bound.len(),
             "I-10: elsewhere"
         );
-        assert!(!format!("{it:?}").contains("SEALED-"), "shown");
+        assert!(!format!("{it:?}").contains("CANARY-"), "shown");
     }
 }
