@@ -16,7 +16,7 @@ use crate::records::{IntentRequest, NameRecord, Record, SecretUse, broker_queue}
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use sutler_journal::{Commit, Due, Key, SealContext, Start, Write};
+use sutler_journal::{Commit, Due, Key, Start, Write};
 use sutler_records::{LoadedDocument, RecordError};
 
 /// First look of a bind whose instance is not live yet, unless the instance wakes it.
