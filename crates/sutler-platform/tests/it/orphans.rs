@@ -6,7 +6,7 @@ use serde_json::json;
 use sutler_platform::lifecycle::instance::InstancePhase;
 use sutler_platform::lifecycle::orphan::ForgetReason;
 
-/// Holds: I-12. Nothing waits for an orphan that a person has decided about.
+/// Source: I-12. Nothing waits for an orphan that a person has decided about.
 #[tokio::test(start_paused = true)]
 async fn what_waits_for_an_orphan_goes_on_when_it_is_forgotten() {
     let test = TestPlatform::start().await;

@@ -17,7 +17,7 @@ fn delete(by: &str) -> InstanceCommand {
     }
 }
 
-/// Holds: P-121, T-53.
+/// Source: P-121, T-53.
 #[tokio::test(start_paused = true)]
 async fn bindings_are_unbound_before_their_instance_in_the_name_of_who_deletes_it() {
     let platform = TestPlatform::start().await;

@@ -58,7 +58,7 @@ async fn the_same_bytes_are_sent_after_the_end_of_the_process_that_sent_them() {
     assert_eq!(sent[0], sent[1]);
 }
 
-/// Holds: P-010, P-132, P-153, T-71.
+/// Source: P-010, P-132, P-153, T-71.
 #[tokio::test(start_paused = true)]
 async fn a_failed_bind_is_deleted_in_nobodys_name_and_bound_again_under_another_id() {
     let platform = TestPlatform::start().await;
@@ -125,7 +125,7 @@ async fn a_conflict_after_a_lost_answer_is_looked_at() {
     assert_eq!(binding.phase(), BindingPhase::Bound);
 }
 
-/// Holds: P-059, T-84.
+/// Source: P-059, T-84.
 #[tokio::test(start_paused = true)]
 async fn an_asynchronous_bind_that_cannot_be_fetched_is_mitigated() {
     let mut settings = TestSettings::default();
@@ -152,7 +152,7 @@ async fn an_asynchronous_bind_that_cannot_be_fetched_is_mitigated() {
     assert_eq!(platform.broker.requests(Method::Get, Endpoint::Binding), []);
 }
 
-/// Holds: P-103, T-84.
+/// Source: P-103, T-84.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_cannot_be_kept_is_mitigated_and_not_repeated() {
     let long = "x".repeat(128 * 1024);

@@ -10,7 +10,7 @@ use serde_json::json;
 use sutler_client::wire::Method;
 use sutler_osb::ORIGINATING_IDENTITY_HEADER;
 
-/// Holds: P-122, T-87.
+/// Source: P-122, T-87.
 #[tokio::test(start_paused = true)]
 async fn a_refused_unbind_keeps_the_credentials() {
     let platform = TestPlatform::start().await;
@@ -30,7 +30,7 @@ async fn a_refused_unbind_keeps_the_credentials() {
     assert_eq!(platform.password(&key).await, password);
 }
 
-/// Holds: P-120, T-86.
+/// Source: P-120, T-86.
 #[tokio::test(start_paused = true)]
 async fn credentials_are_erased_when_the_broker_confirmed_the_unbind() {
     let platform = TestPlatform::start().await;

@@ -34,7 +34,7 @@ async fn until_deleted_at(platform: &TestPlatform, endpoint: Endpoint) {
     platform.until("the orphan is being deleted", is_sent).await;
 }
 
-/// Holds: I-12, T-71.
+/// Source: I-12, T-71.
 #[tokio::test(start_paused = true)]
 async fn a_create_is_repeated_though_the_notice_of_its_orphan_was_lost() {
     let platform = TestPlatform::start().await;
@@ -53,7 +53,7 @@ async fn a_create_is_repeated_though_the_notice_of_its_orphan_was_lost() {
     assert_eq!(creates.len(), 2);
 }
 
-/// Holds: I-12.
+/// Source: I-12.
 #[tokio::test(start_paused = true)]
 async fn a_bind_is_repeated_though_the_notice_of_its_orphan_was_lost() {
     let platform = TestPlatform::start().await;
