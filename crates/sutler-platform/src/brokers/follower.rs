@@ -21,6 +21,8 @@ use uuid::Uuid;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Changes that are read at once.
 const CHANGES_PER_READ: usize = 500;
+/// Documents that are read at once.
+const DOCUMENTS_PER_READ: usize = 500;
 /// Most reads of the feed before limits are looked at again.
 const READS_MAX: usize = 20;
 /// Time for the last write of a process that stops.
@@ -163,6 +165,7 @@ impl Follower {
 
     /// Reads the documents that have changed. What cannot be read now is read with the next look.
     async fn read_documents(&mut self, brokers: &Brokers) -> Result<(), RecordError> {
+        self.states.extend(brokers.local.take_written_states());
         while let Some(key) = self.registrations.first().cloned() {
             skip_unreadable(read_registration(brokers, &key).await)?;
             self.registrations.remove(&key);
@@ -182,12 +185,15 @@ impl Follower {
 
 /// Reads all brokers, and forgets those that are not registered.
 async fn read_all(brokers: &Brokers) -> Result<(), RecordError> {
-    let registered = all::<BrokerRegistration>(brokers, BROKER).await?;
-    let states = all::<BrokerState>(brokers, BROKER_STATE).await?;
+    let ReadDocuments {
+        found: registered,
+        unreadable,
+    } = all::<BrokerRegistration>(brokers, BROKER).await?;
+    let states = all::<BrokerState>(brokers, BROKER_STATE).await?.found;
     let now = brokers.records.now();
     let known: BTreeSet<Uuid> = registered.iter().map(|(_, it)| it.uid).collect();
-    for (broker, _) in brokers.local.known() {
-        if !known.contains(&broker) {
+    for (broker, key) in brokers.local.known() {
+        if !known.contains(&broker) && !unreadable.contains(&key) {
             forget(brokers, broker);
         }
     }
@@ -204,12 +210,47 @@ async fn read_all(brokers: &Brokers) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// All documents of a kind that this version can read.
-async fn all<T: TypedRecord>(brokers: &Brokers, kind: Kind) -> Result<Vec<(Key, T)>, RecordError> {
-    let list = List::Prefix(brokers.records.keys.all_of(kind));
-    // To the end: nothing would be sent to a broker that is left out, and registrations have a quota.
-    let (found, _) = brokers.records.list_all(&list, usize::MAX).await?;
-    Ok(found)
+/// Documents of a kind.
+struct ReadDocuments<T> {
+    /// Those that this version can read.
+    found: Vec<(Key, T)>,
+    /// Keys of those that cannot be opened.
+    unreadable: BTreeSet<Key>,
+}
+
+/// All documents of a kind. One that cannot be opened hides no other one.
+async fn all<T: TypedRecord>(
+    brokers: &Brokers,
+    kind: Kind,
+) -> Result<ReadDocuments<T>, RecordError> {
+    let records = &brokers.records;
+    let list = List::Prefix(records.keys.all_of(kind));
+    let mut read = ReadDocuments {
+        found: Vec::new(),
+        unreadable: BTreeSet::new(),
+    };
+    let mut after = None;
+    loop {
+        // To the end: nothing would be sent to a broker that is left out, and registrations have a quota.
+        let store = &records.documents.store;
+        let page = store
+            .list(&list, after.as_ref(), DOCUMENTS_PER_READ)
+            .await?;
+        for document in page.documents {
+            match records.open(&document) {
+                Ok(Some(contents)) => read.found.push((document.key, contents)),
+                Ok(None) => {}
+                Err(error) => {
+                    skip_unreadable(Err(error))?;
+                    read.unreadable.insert(document.key);
+                }
+            }
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return Ok(read),
+        }
+    }
 }
 
 /// Reads a registration. What a newer version wrote is left to processes of that version.

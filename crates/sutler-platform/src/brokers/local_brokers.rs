@@ -12,7 +12,7 @@ use crate::lifecycle::breaker::{
 };
 use crate::records::{BrokerRegistration, BrokerState, broker_queue};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -48,6 +48,8 @@ struct LocalTable {
     /// Number of brokers of each namespace. No entry is zero.
     of_namespaces: BTreeMap<String, u32>,
     live_replicas: u32,
+    /// Brokers whose states this process wrote, and the follower has not read since.
+    written_states: BTreeSet<Uuid>,
 }
 
 /// What the limits of brokers follow from besides their own counts.
@@ -100,7 +102,19 @@ impl LocalBrokers {
         }
     }
 
-    /// The state of a broker was read or written. Without its registration nothing follows from it.
+    /// This process wrote the state of a broker. Its commit may have been answered late, after another writer's: the follower
+    /// reads the state again.
+    pub(super) fn wrote_state(&self, broker: Uuid, state: &BrokerState, now: Timestamp) {
+        self.saw_state(broker, state, now);
+        self.table().written_states.insert(broker);
+    }
+
+    /// The brokers whose states this process wrote since the last call.
+    pub(super) fn take_written_states(&self) -> BTreeSet<Uuid> {
+        std::mem::take(&mut self.table().written_states)
+    }
+
+    /// The state of a broker was read. Without its registration nothing follows from it.
     pub(super) fn saw_state(&self, broker: Uuid, state: &BrokerState, now: Timestamp) {
         let mut table = self.table();
         let (brokers, basis) = table.split(now);

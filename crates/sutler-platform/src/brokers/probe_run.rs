@@ -165,7 +165,7 @@ impl Brokers {
         match run.commit(commit).await? {
             Ok(()) => {
                 self.local
-                    .saw_state(broker, &change.next, self.records.now());
+                    .wrote_state(broker, &change.next, self.records.now());
                 announce(broker, &change.notices);
                 let result = change.again_after.map_or(RunResult::Finished, given_back);
                 Ok(ProbeStep::Done(result))

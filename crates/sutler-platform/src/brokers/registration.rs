@@ -106,7 +106,7 @@ impl Brokers {
             let now = records.now();
             self.cache.keep_registration(broker, &key);
             self.local.saw_registration(&key, registration, now);
-            self.local.saw_state(broker, &change.next, now);
+            self.local.wrote_state(broker, &change.next, now);
         }
         Ok(is_written)
     }
@@ -169,7 +169,7 @@ impl Brokers {
             let now = records.now();
             self.local.saw_registration(&found.key, next, now);
             if let Some(change) = change {
-                self.local.saw_state(broker, &change.next, now);
+                self.local.wrote_state(broker, &change.next, now);
                 announce(broker, &change.notices);
             }
         }

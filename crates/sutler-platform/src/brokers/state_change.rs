@@ -54,7 +54,7 @@ impl Brokers {
             let commit = self.with_state(Commit::new(), broker, &was, &change);
             if self.commit(commit).await? {
                 self.local
-                    .saw_state(broker, &change.next, self.records.now());
+                    .wrote_state(broker, &change.next, self.records.now());
                 announce(broker, &change.notices);
                 return Ok(reply);
             }
