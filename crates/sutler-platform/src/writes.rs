@@ -1,9 +1,10 @@
 //! How a decision becomes one commit: the document of the lane, its operations, names, uses of secrets, the ledger.
 //!
 //! Nothing is decided here. `operation_changes.rs` is the same for every kind of resource; `own_operation.rs` is the operation of
-//! the run that decided; `instance_writes.rs` and its siblings translate the effects of one kind.
+//! the run that decided; `broker_id_writes.rs` are the ids that brokers know; `instance_writes.rs` and its siblings translate the effects of one kind.
 
 mod binding_writes;
+mod broker_id_writes;
 mod instance_writes;
 mod operation_changes;
 mod orphan_writes;

@@ -303,6 +303,7 @@ impl From<CommandError> for Problem {
             | CommandError::NoSecret(_)
             | CommandError::SecretInUse(_)
             | CommandError::NameTaken(_)
+            | CommandError::BrokerIdTaken
             | CommandError::Author(_)
             | CommandError::TooLarge(_)
             | CommandError::Contended

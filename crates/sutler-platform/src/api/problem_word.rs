@@ -309,7 +309,7 @@ impl ProblemWord {
                 Self::Deleting
             }
             CommandError::NamespaceInUse(_) | CommandError::SecretInUse(_) => Self::InUse,
-            CommandError::NameTaken(_) => Self::AlreadyExists,
+            CommandError::NameTaken(_) | CommandError::BrokerIdTaken => Self::AlreadyExists,
             CommandError::Invalid { .. } => Self::Invalid,
             CommandError::Author(_) => Self::NotAllowed,
             CommandError::TooLarge(_) => Self::TooLarge,

@@ -4,6 +4,7 @@
 //! brokers do with it is tested with the executor.
 
 mod access;
+mod broker_ids;
 mod brokers;
 mod changes;
 mod conditions;

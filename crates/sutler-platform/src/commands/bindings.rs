@@ -1,5 +1,6 @@
 //! Commands about bindings: create, delete, rotate, and those about their intents.
 
+use super::broker_ids::check_binding_id;
 use super::command_error::CommandError;
 use super::instance_commit::{LoadedInstance, load_instance};
 use super::namespaces::active_namespace;
@@ -83,6 +84,9 @@ impl Platform {
                 return Ok(outcome);
             }
             let loaded = load_instance(context, namespace, &wanted.instance).await?;
+            if let Some(id) = &wanted.osb_id {
+                check_binding_id(context, loaded.instance.broker, id).await?;
+            }
             let request = create_request(&loaded, wanted, by, idempotency_key);
             let command = BindingCommand::Create(Box::new(request));
             let event = Event::Command(Box::new(command));

@@ -42,6 +42,9 @@ pub enum CommandError {
     /// Another resource has the name.
     #[error("the name {0} is taken; choose another one")]
     NameTaken(String),
+    /// The broker knows something else by the id.
+    #[error("the external id is not free at the broker; choose another one, or leave it out")]
+    BrokerIdTaken,
     /// A part of the request cannot be used.
     #[error("{sentence}")]
     Invalid {

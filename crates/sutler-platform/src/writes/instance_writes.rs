@@ -1,5 +1,6 @@
 //! The commit of a decision about an instance.
 
+use super::broker_id_writes::note_instance_id;
 use super::operation_changes::{OperationChange, OperationWriter, START_NOW, ScrubbedOperations};
 use super::orphan_writes::add_new_orphan;
 use super::own_operation::{NextClaim, OwnOperation};
@@ -88,6 +89,7 @@ pub(crate) async fn instance_commit(
             | InstanceEffect::Fetch => commit,
         };
     }
+    let commit = note_instance_id(records, commit, change.was.state.get(), next);
     let commit = change.note_secret_uses(commit);
     let own_id = own.as_deref().map(|own| own.id);
     let scrubbed = ScrubbedOperations::read(records, &operations, own_id).await?;
