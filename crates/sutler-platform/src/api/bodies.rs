@@ -5,6 +5,7 @@
 
 mod binding_body;
 mod broker_body;
+mod broker_destination;
 mod instance_body;
 mod namespace_body;
 mod secret_body;

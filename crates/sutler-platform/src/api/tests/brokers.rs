@@ -138,3 +138,48 @@ async fn a_broker_with_instances_is_not_deregistered() {
             .contains("app/db")
     );
 }
+
+/// A change of where secrets are sent, with and without the secret itself.
+#[tokio::test]
+async fn a_secret_is_not_sent_to_another_place_than_it_was_registered_for() {
+    let api = TestApi::start().await;
+    assert_eq!(api.put(PATH, body()).await.status, 201);
+    for patch in [
+        json!({"url": "https://elsewhere.example"}),
+        json!({"url": "https://broker.example:8443"}),
+        json!({"tls": {"insecureSkipVerify": true}}),
+        json!({"auth": {"basic": {"username": "root"}}, "url": "https://elsewhere.example"}),
+    ] {
+        let reply = api.patch(PATH, patch.clone()).await;
+        assert_eq!(
+            (reply.status, reply.word()),
+            (422, "rules_broken"),
+            "{patch}: {reply:?}"
+        );
+        let pointer = &reply.body["violations"][0]["pointer"];
+        assert_eq!(pointer, "/auth/basic/password");
+    }
+    let within = api
+        .patch(PATH, json!({"url": "https://broker.example/osb"}))
+        .await;
+    assert_eq!(within.status, 200, "{within:?}");
+    let named = json!({"url": "https://elsewhere.example", "auth": {"basic": {"password": "new"}}});
+    assert_eq!(api.patch(PATH, named).await.status, 200);
+    let moved = json!({"url": "https://third.example", "auth": {"bearer": {"token": "new"}}});
+    assert_eq!(api.patch(PATH, moved).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_secret_of_a_client_is_not_sent_to_another_issuer() {
+    let api = TestApi::start().await;
+    let body = json!({"url": "https://broker.example", "auth": {"oauth2": {
+        "tokenUrl": "https://issuer.example/token", "clientId": "platform", "clientSecret": "s3cret"}}});
+    assert_eq!(api.put(PATH, body).await.status, 201);
+    let auth = |token_url: &str| json!({"auth": {"oauth2": {"tokenUrl": token_url}}});
+    let refused = api.patch(PATH, auth("https://elsewhere.example/t")).await;
+    assert_eq!((refused.status, refused.word()), (422, "rules_broken"));
+    let pointer = &refused.body["violations"][0]["pointer"];
+    assert_eq!(pointer, "/auth/oauth2/clientSecret");
+    let within = api.patch(PATH, auth("https://issuer.example/v2")).await;
+    assert_eq!(within.status, 200, "{within:?}");
+}
