@@ -79,7 +79,7 @@ impl BrokerTransport for Silence {
     }
 }
 
-/// An API with the users `ada`, `bob` and `kube`. Bob may abandon and read credentials, Kube may act for others.
+/// An API with the users `ada`, `bob` and `kube`. Ada is an operator, Bob may abandon and read credentials, Kube may act for others.
 struct TestApi(RestApi);
 
 /// An answer.
@@ -130,6 +130,7 @@ impl TestApi {
             platform,
             auth: auth.expect("users"),
             access: AccessSettings {
+                operators: vec!["ada".to_owned()],
                 abandon: vec!["bob".to_owned()],
                 credentials: vec!["bob".to_owned()],
                 impersonators: vec!["kube".to_owned()],

@@ -85,3 +85,32 @@ async fn changes_are_not_taken_from_pages_of_other_sites() {
     let read = api.ask(("GET", "/namespaces"), &headers, None).await;
     assert_eq!(read.status, 200);
 }
+
+#[tokio::test]
+async fn brokers_namespaces_and_orphans_are_for_operators() {
+    let api = TestApi::with_instance().await;
+    let bob = basic("bob");
+    let bob = [("authorization", bob.as_str())];
+    let broker = json!({"url": "https://broker.example"});
+    let mut adopted = super::instance("other");
+    adopted["externalId"] = json!("x");
+    for (method, path, body) in [
+        ("PUT", "/brokers/mine", Some(broker)),
+        ("DELETE", "/brokers/databases", None),
+        ("POST", "/brokers/databases:pause", None),
+        ("PUT", "/namespaces/mine", Some(json!({}))),
+        ("DELETE", "/namespaces/app", None),
+        ("GET", "/orphans", None),
+        ("POST", "/namespaces/app/instances:adopt", Some(adopted)),
+        (
+            "POST",
+            "/namespaces/app/instances/db/intents/1:cancel",
+            None,
+        ),
+    ] {
+        let reply = api.ask((method, path), &bob, body).await;
+        let found = (reply.status, reply.word());
+        assert_eq!(found, (403, "not_allowed"), "{method} {path}");
+    }
+    assert_eq!(api.get("/orphans").await.status, 200);
+}
