@@ -28,7 +28,7 @@ pub enum CommandError {
     #[error("the namespace {0} is being deleted, so nothing is created in it")]
     NamespaceIsDeleting(String),
     /// The namespace is not empty.
-    #[error("the namespace {0} has instances or secrets still; delete them first")]
+    #[error("the namespace {0} has instances, secrets or brokers still; delete them first")]
     NamespaceInUse(String),
     /// The broker is being removed.
     #[error("the broker {0} is being deregistered, so nothing is created at it")]

@@ -220,6 +220,15 @@ pub enum Tombstone {
     Abandoned(Timestamp),
 }
 
+impl Tombstone {
+    /// Since when it is no more.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Deleted(at) | Self::Abandoned(at) => *at,
+        }
+    }
+}
+
 impl Basis {
     /// The specification without pending intents.
     pub fn spec(&self) -> &Spec {

@@ -30,7 +30,7 @@ pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<HandlerAnswer, 
 
 pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.namespace()?;
-    call.platform.namespace_of(&namespace).await?;
+    let record = call.platform.namespace_of(&namespace).await?;
     let list = selected(call, &namespace).await?;
     let state = call.inputs.filter(Input::State);
     let show = |_: &_, binding: &Binding| {
@@ -38,7 +38,8 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Pr
             Some(state) => binding.phase().word() == state,
             None => binding.tombstone.is_none(),
         };
-        let passes = binding.namespace == namespace.as_str() && is_selected;
+        let is_own = record.owns(binding.tombstone.as_ref());
+        let passes = binding.namespace == namespace.as_str() && is_selected && is_own;
         passes.then(|| binding.clone())
     };
     let found = listing::page(call.platform.records(), &list, call.inputs, show).await?;

@@ -1,7 +1,11 @@
 //! What is accepted: intents with their place, answers to those who wait, orders about intents.
 
-use super::{TestApi, instance};
+use super::{TestApi, basic, instance};
+use crate::lifecycle::instance::Instance;
+use crate::lifecycle::intent::{HoldReason, IntentState};
+use crate::records::Record;
 use serde_json::json;
+use sutler_journal::Commit;
 
 const DB: &str = "/namespaces/app/instances/db";
 
@@ -157,4 +161,53 @@ async fn a_binding_waits_for_its_instance() {
             .expect("a sentence")
             .contains("db-app")
     );
+}
+
+#[tokio::test]
+async fn a_namespace_with_its_own_broker_is_not_deleted() {
+    let api = TestApi::start().await;
+    assert_eq!(api.put("/namespaces/app", json!({})).await.status, 201);
+    let own = "/namespaces/app/brokers/own";
+    let body = json!({"url": "https://broker.example"});
+    assert_eq!(api.put(own, body).await.status, 201);
+    let refused = api.delete("/namespaces/app").await;
+    assert_eq!((refused.status, refused.word()), (409, "in_use"));
+    assert_eq!(api.delete(own).await.status, 204);
+    assert_eq!(api.delete("/namespaces/app").await.status, 204);
+}
+
+#[tokio::test]
+async fn the_next_namespace_of_a_name_does_not_see_what_is_gone() {
+    let api = TestApi::with_instance().await;
+    let body = json!({"name": "db-app", "instance": "db"});
+    let bound = api.post("/namespaces/app/bindings", body).await;
+    assert_eq!(bound.status, 202, "{bound:?}");
+    let uid = api.get(DB).await.body["uid"].clone();
+    let uid = uid.as_str().expect("a uid");
+    let bob = basic("bob");
+    let bob = [("authorization", bob.as_str())];
+    let path = format!("{DB}:abandon");
+    let reason = Some(json!({"reason": "the end"}));
+    assert_eq!(api.ask(("POST", &path), &bob, reason).await.status, 200);
+    let lists = [
+        "/namespaces/app/instances?state=gone",
+        "/namespaces/app/bindings?state=gone",
+    ];
+    let path = format!("/namespaces/app/instances/{uid}");
+    let intents = format!("{path}/intents");
+    for list in lists {
+        let list = api.get(list).await;
+        assert_eq!(list.body["items"].as_array().map(Vec::len), Some(1));
+    }
+    assert_eq!(api.get(&path).await.status, 200);
+    assert_eq!(api.get(&intents).await.status, 200);
+    assert_eq!(api.delete("/namespaces/app").await.status, 204);
+    assert_eq!(api.get(&path).await.status, 404);
+    assert_eq!(api.put("/namespaces/app", json!({})).await.status, 201);
+    for list in lists {
+        let list = api.get(list).await;
+        assert_eq!(list.body["items"], json!([]), "{list:?}");
+    }
+    assert_eq!(api.get(&path).await.status, 404);
+    assert_eq!(api.get(&intents).await.status, 404);
 }
