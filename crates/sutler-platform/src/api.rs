@@ -18,6 +18,7 @@ mod listing;
 mod on_behalf;
 mod page_cursor;
 mod path_pattern;
+mod permitted_request;
 mod problem;
 mod problem_word;
 mod request_body;
