@@ -8,5 +8,6 @@ pub mod breaker;
 pub mod instance;
 pub mod intent;
 pub mod orphan;
+pub mod request_key;
 #[cfg(test)]
 mod transition_table;

@@ -12,7 +12,7 @@ mod secret_body;
 
 pub(crate) use binding_body::BindingBody;
 pub(crate) use broker_body::{BrokerBody, BrokerLimitsBody, BrokerOptionsBody};
-pub(crate) use instance_body::{InstanceBody, InstancePatchBody};
+pub(crate) use instance_body::{InstanceBody, InstancePatchBody, SourceBody};
 pub(crate) use namespace_body::NamespaceBody;
 pub(crate) use secret_body::SecretBody;
 

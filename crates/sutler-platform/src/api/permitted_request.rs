@@ -66,6 +66,7 @@ impl PermittedRequest {
             platform: &self.platform,
             access: &self.access,
             author: &self.author,
+            route: self.route.name,
             names: &self.names,
             inputs: &self.inputs,
             headers: &self.headers,

@@ -264,6 +264,7 @@ impl From<InstanceEventError> for Problem {
             | InstanceEventError::AlreadyExists
             | InstanceEventError::Gone
             | InstanceEventError::TooManyPending
+            | InstanceEventError::KeyReused
             | InstanceEventError::RevisionChanged { .. }
             | InstanceEventError::Deleting
             | InstanceEventError::Busy
@@ -289,6 +290,7 @@ impl From<BindingEventError> for Problem {
             | BindingEventError::InstanceUnusable
             | BindingEventError::Deleting
             | BindingEventError::NotBound
+            | BindingEventError::KeyReused
             | BindingEventError::TooManyGenerations
             | BindingEventError::NotDeleting
             | BindingEventError::NotDue

@@ -61,6 +61,8 @@ pub(crate) enum ProblemWord {
     RulesBroken,
     /// The broker has rejected the same change before.
     RejectedBefore,
+    /// Another request was sent with the key.
+    KeyReused,
     /// What was confirmed then is not kept.
     NotKept,
     /// The broker rejected the change, and nothing has changed.
@@ -114,6 +116,7 @@ impl ProblemWord {
             Self::UnsupportedMediaType => "unsupported_media_type",
             Self::RulesBroken => "rules_broken",
             Self::RejectedBefore => "rejected_before",
+            Self::KeyReused => "key_reused",
             Self::NotKept => "not_kept",
             Self::Rejected => "rejected",
             Self::Failed => "failed",
@@ -155,6 +158,7 @@ impl ProblemWord {
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::RulesBroken
             | Self::RejectedBefore
+            | Self::KeyReused
             | Self::NotKept
             | Self::Rejected
             | Self::Failed => StatusCode::UNPROCESSABLE_ENTITY,
@@ -194,6 +198,7 @@ impl ProblemWord {
             Self::UnsupportedMediaType => "The body has another media type",
             Self::RulesBroken => "The change is not possible",
             Self::RejectedBefore => "The broker rejected the same change before",
+            Self::KeyReused => "The key belongs to another request",
             Self::NotKept => "What was confirmed then is not kept",
             Self::Rejected => "The broker rejected the change",
             Self::Failed => "The change failed",
@@ -244,6 +249,7 @@ impl ProblemWord {
             | Self::TooLarge
             | Self::UriTooLong
             | Self::RulesBroken
+            | Self::KeyReused
             | Self::NotKept
             | Self::PreconditionRequired
             | Self::HeadersTooLarge => None,
@@ -268,6 +274,7 @@ impl ProblemWord {
             InstanceEventError::Violations(_) => Self::RulesBroken,
             InstanceEventError::TooManyPending => Self::TooManyPending,
             InstanceEventError::RejectedBefore(_) => Self::RejectedBefore,
+            InstanceEventError::KeyReused => Self::KeyReused,
             InstanceEventError::RevisionChanged { .. } => Self::RevisionChanged,
             InstanceEventError::Deleting => Self::Deleting,
             InstanceEventError::Busy => Self::Busy,
@@ -294,6 +301,7 @@ impl ProblemWord {
             | BindingEventError::NotDeleting
             | BindingEventError::NotDue => Self::WrongState,
             BindingEventError::WrongIntent(..) => Self::WrongIntent,
+            BindingEventError::KeyReused => Self::KeyReused,
             BindingEventError::OutOfDate => Self::Contended,
         }
     }

@@ -16,6 +16,7 @@ use crate::lifecycle::binding::{
 };
 use crate::lifecycle::instance::{Instance, InstancePhase};
 use crate::lifecycle::intent::IntentNumber;
+use crate::lifecycle::request_key::RequestKey;
 use crate::platform::Platform;
 use crate::preflight::{
     BindCheck, PlanFacts, PreflightFacts, PreflightRequest, RequestedParameters, Violation,
@@ -71,7 +72,7 @@ impl Platform {
         namespace: &ResourceName,
         wanted: &WantedBinding,
         by: &Author,
-        idempotency_key: Option<&str>,
+        idempotency_key: Option<&RequestKey>,
     ) -> Result<BindingOutcome, CommandError> {
         check_author(by)?;
         active_namespace(&self.context, namespace).await?;
@@ -122,18 +123,14 @@ impl Platform {
         &self,
         namespace: &ResourceName,
         name: &ResourceName,
-        idempotency_key: Option<&str>,
+        idempotency_key: Option<&RequestKey>,
     ) -> Result<Option<BindingOutcome>, CommandError> {
         let binding = match self.binding(namespace, name).await {
             Ok(binding) => binding,
             Err(CommandError::Binding(BindingEventError::NotFound)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let keys = binding.idempotency_keys.iter();
-        let known = keys
-            .rev()
-            .find(|(key, _)| Some(key.as_str()) == idempotency_key);
-        match known.map(|(_, number)| *number) {
+        match binding.accepted_under(idempotency_key)? {
             Some(number) => Ok(Some(BindingOutcome {
                 reply: BindingReply::AcceptedBefore(number),
                 binding,
@@ -230,13 +227,13 @@ impl Platform {
         namespace: &ResourceName,
         name: &ResourceName,
         by: &Author,
-        idempotency_key: Option<&str>,
+        idempotency_key: Option<&RequestKey>,
     ) -> Result<BindingOutcome, CommandError> {
         check_author(by)?;
         let command = |facts: &BindFacts| {
             BindingCommand::Rotate(RotateRequest {
                 by: by.clone(),
-                idempotency_key: idempotency_key.map(str::to_owned),
+                idempotency_key: idempotency_key.cloned(),
                 facts: facts.clone(),
             })
         };
@@ -360,7 +357,7 @@ fn create_request(
     loaded: &LoadedInstance,
     wanted: &WantedBinding,
     by: &Author,
-    idempotency_key: Option<&str>,
+    idempotency_key: Option<&RequestKey>,
 ) -> CreateRequest {
     let spec = BindSpec {
         parameters: wanted.parameters.clone(),
@@ -377,7 +374,7 @@ fn create_request(
         rotation: wanted.rotation,
         osb_id: wanted.osb_id.clone(),
         by: by.clone(),
-        idempotency_key: idempotency_key.map(str::to_owned),
+        idempotency_key: idempotency_key.cloned(),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::author::Author;
 use crate::lifecycle::instance::{ChangeRequest, Source};
 use crate::lifecycle::intent::{IntentCause, OnFailure};
+use crate::lifecycle::request_key::RequestKey;
 use crate::records::ResourceName;
 use crate::spec::{ParameterSource, Parameters, ParametersPatch};
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ pub struct ChangeOptions {
     /// The revision that must be shown still.
     pub if_revision: Option<u64>,
     /// Key under which the same request is accepted once.
-    pub idempotency_key: Option<String>,
+    pub idempotency_key: Option<RequestKey>,
     /// What happens to those behind it if it fails.
     pub on_failure: OnFailure,
     /// Sends a change that was rejected before.

@@ -173,7 +173,7 @@ async fn exists_already(
         Err(CommandError::Instance(InstanceEventError::NotFound)) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let number = instance.accepted_under(&options.request());
+    let number = instance.accepted_under(&options.request())?;
     match number {
         Some(number) => Ok(Some(InstanceOutcome {
             reply: InstanceReply::AcceptedBefore(number),

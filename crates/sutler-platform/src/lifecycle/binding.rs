@@ -68,6 +68,7 @@ pub use transforms::{
 
 use crate::author::Author;
 use crate::lifecycle::instance::Tombstone;
+use crate::lifecycle::request_key::AcceptedKey;
 use crate::lifecycle::intent::{IntentNumber, IntentState};
 use crate::spec::{ParameterSource, Parameters};
 use serde::{Deserialize, Serialize};
@@ -112,7 +113,7 @@ pub struct Binding {
     /// The last intents that ended, oldest first.
     pub ended: VecDeque<EndedIntent>,
     /// Idempotency keys and the intents that they began, oldest first.
-    pub idempotency_keys: VecDeque<(String, IntentNumber)>,
+    pub idempotency_keys: VecDeque<AcceptedKey>,
     /// The delete in progress, if any.
     pub deletion: Option<Deletion>,
     /// Rotations that failed since the last bind that succeeded, if any.

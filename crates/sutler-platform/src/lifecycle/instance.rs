@@ -45,6 +45,7 @@ pub use pending::{EndedIntent, IntentChange, PendingIntent};
 use crate::author::Author;
 use crate::lifecycle::intent::{IntentNumber, IntentState};
 use crate::projection::{self, Projection};
+use crate::lifecycle::request_key::AcceptedKey;
 use crate::spec::{Spec, SpecPatch};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -117,7 +118,7 @@ pub struct Instance {
     /// What each manager applied last, oldest first.
     pub managers: VecDeque<(String, Spec)>,
     /// Idempotency keys and the intents that they began, oldest first.
-    pub idempotency_keys: VecDeque<(String, IntentNumber)>,
+    pub idempotency_keys: VecDeque<AcceptedKey>,
     /// The delete in progress, if any.
     pub deletion: Option<Deletion>,
     /// When a create under the present id was sent last, if it may still take effect.

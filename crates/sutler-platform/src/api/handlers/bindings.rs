@@ -20,7 +20,8 @@ const PHASES: [&str; 5] = ["new", "binding", "bound", "deleting", "gone"];
 pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.namespace()?;
     let wanted = call.json::<BindingBody>()?.wanted()?;
-    let key = call.inputs.idempotency_key.as_deref();
+    let key = call.request_key();
+    let key = key.as_ref();
     let outcome = call
         .platform
         .create_binding(&namespace, &wanted, call.author, key)
@@ -107,7 +108,8 @@ pub(in crate::api) async fn undelete(call: &ApiCall<'_>) -> Result<HandlerAnswer
 pub(in crate::api) async fn rotate(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     call.order()?;
-    let key = call.inputs.idempotency_key.as_deref();
+    let key = call.request_key();
+    let key = key.as_ref();
     let outcome = call
         .platform
         .rotate_binding(&namespace, &name, call.author, key)

@@ -169,7 +169,7 @@ pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<HandlerAnswer, P
     let mut body: InstancePatchBody = call.merge_patch()?;
     let mut options = call.options();
     options.on_failure = body.on_failure.into();
-    options.source = body.source.take().map(|it| it.source()).transpose()?;
+    options.source = call.source(body.source.take())?;
     let patch = body.patch();
     let change = call
         .platform
@@ -202,7 +202,7 @@ fn whole(
     };
     let mut options = call.options();
     options.on_failure = body.on_failure.into();
-    options.source = body.source.take().map(|it| it.source()).transpose()?;
+    options.source = call.source(body.source.take())?;
     Ok((body.wanted(name), options))
 }
 

@@ -1,6 +1,6 @@
 //! Conditions of changes: entity tags, `If-None-Match`, idempotency keys.
 
-use super::{TestApi, instance};
+use super::{TestApi, basic, instance};
 use serde_json::json;
 
 const DB: &str = "/namespaces/app/instances/db";
@@ -102,4 +102,61 @@ async fn a_change_that_is_only_tried_is_shown_and_not_written() {
     let tried = api.post(path, instance("other")).await;
     assert_eq!(tried.status, 200, "{tried:?}");
     assert_eq!(api.get("/namespaces/app/instances/other").await.status, 404);
+}
+
+#[tokio::test]
+async fn a_key_belongs_to_its_author() {
+    let api = TestApi::with_broker().await;
+    let bob = basic("bob");
+    let key = [("idempotency-key", "k-1")];
+    let of_bob = [("idempotency-key", "k-1"), ("authorization", &bob)];
+    let path = ("POST", "/namespaces/app/instances");
+    assert_eq!(api.ask(path, &key, Some(instance("db"))).await.status, 202);
+    let other = api.ask(path, &of_bob, Some(instance("db"))).await;
+    assert_eq!((other.status, other.word()), (409, "already_exists"));
+    let path = ("POST", "/namespaces/app/bindings");
+    let bind = || Some(json!({"name": "b", "instance": "db"}));
+    assert_eq!(api.ask(path, &key, bind()).await.status, 202);
+    assert_eq!(api.ask(path, &key, bind()).await.status, 202);
+    let other = api.ask(path, &of_bob, bind()).await;
+    assert_eq!((other.status, other.word()), (409, "already_exists"));
+}
+
+#[tokio::test]
+async fn a_key_does_not_stand_for_another_request() {
+    let api = TestApi::with_broker().await;
+    let key = [("idempotency-key", "k-1")];
+    let path = ("POST", "/namespaces/app/instances");
+    assert_eq!(api.ask(path, &key, Some(instance("db"))).await.status, 202);
+    let mut larger = instance("db");
+    larger["plan"] = json!("large");
+    let change = Some(json!({"labels": {"team": "x"}}));
+    let bind = |name: &str| Some(json!({"name": "b", "instance": "db", "route": name}));
+    let bindings = ("POST", "/namespaces/app/bindings");
+    assert_eq!(api.ask(bindings, &key, bind("r1")).await.status, 202);
+    for (path, body) in [
+        (path, Some(larger)),
+        (("PATCH", DB), change),
+        (("POST", "/namespaces/app/instances/db:touch"), None),
+        (bindings, bind("r2")),
+    ] {
+        let reply = api.ask(path, &key, body).await;
+        let found = (reply.status, reply.word());
+        assert_eq!(found, (422, "key_reused"), "{path:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_front_ends_name_the_object_that_an_instance_follows() {
+    let api = TestApi::with_broker().await;
+    let mut body = instance("db");
+    body["source"] = json!({"object": "c/app/db", "uid": "u-1", "generation": 1});
+    let path = "/namespaces/app/instances";
+    let refused = api.post(path, body.clone()).await;
+    assert_eq!((refused.status, refused.word()), (403, "not_allowed"));
+    let kube = basic("kube");
+    let person = r#"{"username": "carol", "uid": "u-1"}"#;
+    let headers = [("authorization", kube.as_str()), ("sutler-on-behalf-of", person)];
+    let taken = api.ask(("POST", path), &headers, Some(body)).await;
+    assert_eq!(taken.status, 202, "{taken:?}");
 }

@@ -2,6 +2,7 @@
 //!
 //! What follows is in `decision.rs` and `event_error.rs`; the rules begin in `decide.rs`.
 
+use crate::lifecycle::request_key::RequestKey;
 use crate::author::Author;
 use crate::lifecycle::binding::{BindSpec, RotationPolicy, SealedCredentials, Transforms};
 use crate::lifecycle::intent::IntentNumber;
@@ -74,7 +75,7 @@ pub struct CreateRequest {
     /// The person.
     pub by: Author,
     /// Key under which the same request is accepted once.
-    pub idempotency_key: Option<String>,
+    pub idempotency_key: Option<RequestKey>,
     /// What was found out before it is decided.
     pub facts: BindFacts,
 }
@@ -85,7 +86,7 @@ pub struct RotateRequest {
     /// The person.
     pub by: Author,
     /// Key under which the same request is accepted once.
-    pub idempotency_key: Option<String>,
+    pub idempotency_key: Option<RequestKey>,
     /// What was found out before it is decided.
     pub facts: BindFacts,
 }

@@ -3,6 +3,7 @@
 //! At the end of a decision the operations are started, woken and suspended so that only the active intent can be
 //! claimed (`schedule.rs`). No rule does that by itself.
 
+use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use crate::author::Author;
 use crate::lifecycle::binding::{
     BindChange, BindExposure, BindFacts, Binding, BindingDecision, BindingEffect, BindingReply,
@@ -119,9 +120,9 @@ impl<'a> Transition<'a> {
     }
 
     /// Remembers the key under which a request was accepted.
-    pub(super) fn remember(&mut self, key: Option<String>, number: IntentNumber) {
+    pub(super) fn remember(&mut self, key: Option<RequestKey>, number: IntentNumber) {
         let keys = &mut self.next.idempotency_keys;
-        keys.extend(key.map(|key| (key, number)));
+        keys.extend(key.map(|request| AcceptedKey { request, number }));
         while keys.len() > IDEMPOTENCY_KEYS_KEPT {
             keys.pop_front();
         }

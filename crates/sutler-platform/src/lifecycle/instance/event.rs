@@ -108,7 +108,7 @@ pub struct ChangeRequest {
     /// The revision that must be shown still.
     pub if_revision: Option<u64>,
     /// Key under which the same request is accepted once.
-    pub idempotency_key: Option<String>,
+    pub idempotency_key: Option<RequestKey>,
     /// The object and its generation that the change follows.
     pub source: Option<Source>,
     /// What happens to those behind it if it fails.

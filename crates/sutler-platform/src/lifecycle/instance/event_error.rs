@@ -27,6 +27,9 @@ pub enum InstanceEventError {
     /// The broker has rejected the same change.
     #[error("the broker rejected the same change ({0}); force it to send it again")]
     RejectedBefore(IntentNumber),
+    /// Another request was accepted under its key.
+    #[error("another request was sent with this idempotency key; choose a new one")]
+    KeyReused,
     /// Another revision is shown.
     #[error("revision {shown} is shown by now; read it and decide again")]
     RevisionChanged {

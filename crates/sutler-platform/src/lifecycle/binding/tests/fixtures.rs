@@ -1,5 +1,6 @@
 //! Persons, moments, ids, and parts of bindings for the tests. Whole bindings are in `states.rs`.
 
+use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use crate::author::Author;
 use crate::lifecycle::binding::{
     BindChange, BindExposure, BindFacts, BindSpec, Binding, BindingDetails, BindingPolicy,
@@ -97,6 +98,14 @@ pub(super) fn bind_spec() -> BindSpec {
     }
 }
 
+/// The key of a request.
+pub(super) fn request_key(key: &str) -> RequestKey {
+    RequestKey {
+        key: key.to_owned(),
+        digest: "same".to_owned(),
+    }
+}
+
 /// Credentials that can be found again wherever they are printed or stored.
 pub(super) fn sealed(mark: &str) -> SealedCredentials {
     format!("SEALED-{mark}").try_into().expect("not too long")
@@ -134,7 +143,10 @@ pub(super) fn bare() -> Binding {
         accepted: 1,
         pending: Vec::new(),
         ended: VecDeque::new(),
-        idempotency_keys: VecDeque::from([("again".to_owned(), IntentNumber(1))]),
+        idempotency_keys: VecDeque::from([AcceptedKey {
+            request: request_key("again"),
+            number: IntentNumber(1),
+        }]),
         deletion: None,
         failed_rotations: None,
         waits_for_orphan: false,

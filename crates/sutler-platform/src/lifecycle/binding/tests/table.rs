@@ -228,7 +228,7 @@ fn command(name: &str, before: Option<&Binding>) -> BindingCommand {
 fn rotation(facts: BindFacts, key: &str) -> BindingCommand {
     BindingCommand::Rotate(RotateRequest {
         by: person("ben"),
-        idempotency_key: Some(key.to_owned()),
+        idempotency_key: Some(request_key(key)),
         facts,
     })
 }

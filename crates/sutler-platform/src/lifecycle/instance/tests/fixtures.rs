@@ -1,5 +1,6 @@
 //! Instances in every state that the table names, and the persons and moments of the tests.
 
+use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use crate::author::Author;
 use crate::lifecycle::instance::{
     Basis, ChangeFacts, ChangeRequest, ConfirmedState, Context, Deletion, EndedIntent, Exposure,
@@ -92,6 +93,14 @@ pub(super) fn operation(number: u64) -> OperationId {
     OperationId(Uuid::from_u128(u128::from(number)))
 }
 
+/// The key of a request.
+pub(super) fn request_key(key: &str) -> RequestKey {
+    RequestKey {
+        key: key.to_owned(),
+        digest: "same".to_owned(),
+    }
+}
+
 /// Time for all attempts, and for how long a create may come late.
 pub(super) fn policy() -> InstancePolicy {
     InstancePolicy {
@@ -175,7 +184,10 @@ fn bare() -> Instance {
         ended: VecDeque::new(),
         revisions: VecDeque::new(),
         managers: VecDeque::new(),
-        idempotency_keys: VecDeque::from([("key again".to_owned(), IntentNumber(1))]),
+        idempotency_keys: VecDeque::from([AcceptedKey {
+            request: request_key("again"),
+            number: IntentNumber(1),
+        }]),
         deletion: None,
         create_sent: None,
         waits_for_orphan: false,

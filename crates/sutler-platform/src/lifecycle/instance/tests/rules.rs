@@ -260,9 +260,14 @@ fn a_rollback_leads_back_to_what_an_intent_confirmed() {
 fn the_same_command_with_a_key_begins_one_intent() {
     let mut lane = Lane::in_state("new");
     let mut keyed = facts("ben");
-    keyed.request.idempotency_key = Some("k".to_owned());
+    keyed.request.idempotency_key = Some(request_key("k"));
     let first = lane.command(InstanceCommand::Patch(disk(20), keyed.clone()));
-    let again = lane.command(InstanceCommand::Retry(IntentNumber(1), keyed));
+    let again = lane.command(InstanceCommand::Retry(IntentNumber(1), keyed.clone()));
+    let digest = "of another request".to_owned();
+    let other = RequestKey { digest, ..request_key("k") };
+    keyed.request.idempotency_key = Some(other);
+    let reused = lane.command(InstanceCommand::Patch(disk(20), keyed));
+    assert_eq!(reused, Err(InstanceEventError::KeyReused));
     assert_eq!(first, Ok(InstanceReply::Accepted(IntentNumber(2))));
     assert_eq!(again, Ok(InstanceReply::AcceptedBefore(IntentNumber(2))));
 }

@@ -232,7 +232,7 @@ fn command(name: &str, before: Option<&Instance>) -> InstanceCommand {
         }
         "patch, accepted before" => {
             let mut facts = facts("ben");
-            facts.request.idempotency_key = Some("again".to_owned());
+            facts.request.idempotency_key = Some(request_key("again"));
             InstanceCommand::Patch(disk(30), facts)
         }
         "replace" => InstanceCommand::Replace(wanted, facts("ben")),
