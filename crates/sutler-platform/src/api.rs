@@ -11,6 +11,7 @@ mod api_call;
 mod api_route;
 mod audit_line;
 mod bodies;
+mod browser_request;
 mod delivered_credentials;
 mod handlers;
 mod health;

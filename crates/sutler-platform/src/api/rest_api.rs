@@ -9,6 +9,7 @@ use super::access::{AccessSettings, Permission};
 use super::answer::HandlerAnswer;
 use super::api_route::{ApiRoute, BASE};
 use super::audit_line::{AuditedRequest, audit};
+use super::browser_request::{refuse_other_media, refuse_other_sites};
 use super::health::PlatformHealth;
 use super::on_behalf::represented_person;
 use super::path_pattern::PathNames;
@@ -34,8 +35,6 @@ use sutler_server::{
 
 /// Header with the id of a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Header by which a browser says whose page sends a request.
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Path of the page of metrics.
 const METRICS: &str = "/metrics";
 /// Longest id of a request that is taken over, in bytes.
@@ -223,7 +222,7 @@ impl RestApi {
             return Err(Problem::lacks(route.permission));
         }
         if !is_read {
-            refuse_other_sites(&parts.headers)?;
+            refuse_other_sites(parts)?;
         }
         let query = parts.uri.query().unwrap_or_default();
         let inputs = RequestInputs::parse(route.inputs, query, &parts.headers, is_read)?;
@@ -234,6 +233,7 @@ impl RestApi {
             }
             Some(_) | None => Bytes::new(),
         };
+        refuse_other_media(parts, &bytes)?;
         Ok((inputs, bytes))
     }
 
@@ -296,18 +296,6 @@ impl RestApi {
         match place.until_drain(waited(wait)).await {
             Some(response) => response,
             None => pending.await,
-        }
-    }
-}
-
-/// Refuses a change that a page of another site makes a browser send: the browser adds the credentials of its user.
-fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Problem> {
-    let site = headers.get(FETCH_SITE).map(HeaderValue::as_bytes);
-    match site {
-        None | Some(b"same-origin" | b"none") => Ok(()),
-        Some(_) => {
-            let detail = "Changes are not taken from pages of other sites.";
-            Err(Problem::new(ProblemWord::NotAllowed, detail))
         }
     }
 }

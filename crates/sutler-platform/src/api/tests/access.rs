@@ -114,3 +114,38 @@ async fn brokers_namespaces_and_orphans_are_for_operators() {
     }
     assert_eq!(api.get("/orphans").await.status, 200);
 }
+
+#[tokio::test]
+async fn changes_are_taken_from_pages_of_the_own_host_only() {
+    let api = TestApi::with_instance().await;
+    let path = ("DELETE", "/namespaces/app/instances/db");
+    for (origin, expected) in [
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("https://sutler.example:8443", 403),
+        ("https://sutler.example", 202),
+    ] {
+        let headers = [("host", "sutler.example"), ("origin", origin)];
+        let reply = api.ask(path, &headers, None).await;
+        assert_eq!(reply.status, expected, "{origin}");
+    }
+}
+
+/// A form of another page can send neither JSON nor headers of its own, and old browsers do not say whose page it is.
+#[tokio::test]
+async fn an_order_without_a_body_has_no_other_media_type() {
+    let api = TestApi::with_instance().await;
+    let path = ("POST", "/namespaces/app/instances/db:protect");
+    for headers in [
+        &[("content-type", "text/plain")][..],
+        &[("sec-fetch-site", "same-origin")],
+        &[("host", "s.example"), ("origin", "https://s.example")],
+    ] {
+        let reply = api.ask(path, headers, None).await;
+        let found = (reply.status, reply.word());
+        assert_eq!(found, (415, "unsupported_media_type"), "{headers:?}");
+    }
+    let json = [("content-type", "application/json"), ("sec-fetch-site", "same-origin")];
+    assert_eq!(api.ask(path, &json, None).await.status, 200);
+    assert_eq!(api.ask(path, &[], None).await.status, 200);
+}
