@@ -15,7 +15,9 @@ use super::request_inputs::RequestInputs;
 use crate::author::Author;
 use crate::platform::Platform;
 use axum::http::HeaderMap;
+use crate::records::ResourceName;
 use bytes::Bytes;
+use serde::Deserialize;
 use std::sync::Arc;
 use sutler_journal::catch_panic;
 use sutler_server::{Admission, RequestClass};
@@ -33,6 +35,12 @@ pub(super) struct PermittedRequest {
     pub inputs: RequestInputs,
     pub headers: HeaderMap,
     pub body: Bytes,
+}
+
+/// A body with a name, whatever else it has.
+#[derive(Deserialize)]
+struct NamedBody {
+    name: ResourceName,
 }
 
 impl PermittedRequest {
@@ -78,10 +86,19 @@ impl PermittedRequest {
 
     fn audited_request(&self) -> AuditedRequest<'_> {
         AuditedRequest {
-            route: self.route,
-            author: &self.author,
-            names: &self.names,
-            request_id: &self.request_id,
+            created: self.created(),
+            is_dry_run: self.inputs.dry_run,
+            ..AuditedRequest::new(self.route, &self.author, &self.names, &self.request_id)
         }
+    }
+
+    /// The name of what the request creates, if its body has it and not its path.
+    fn created(&self) -> Option<ResourceName> {
+        let is_in_path = !self.names.get("name").is_empty();
+        if self.route.method != RouteMethod::Post || is_in_path {
+            return None;
+        }
+        let body: Option<NamedBody> = serde_json::from_slice(&self.body).ok();
+        body.map(|body| body.name)
     }
 }

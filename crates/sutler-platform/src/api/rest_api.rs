@@ -62,12 +62,7 @@ struct AuthoredRequest {
 
 impl AuthoredRequest {
     fn audited<'a>(&'a self, request_id: &'a str) -> AuditedRequest<'a> {
-        AuditedRequest {
-            route: self.route,
-            author: &self.author,
-            names: &self.names,
-            request_id,
-        }
+        AuditedRequest::new(self.route, &self.author, &self.names, request_id)
     }
 }
 
@@ -195,7 +190,19 @@ impl RestApi {
         let (author, permit) = if route.permission == Permission::Public {
             (Author::of_caller(&Caller::anonymous()), None)
         } else {
-            let (author, permit) = self.authenticate(parts, context).await?;
+            let (caller, permit) = self.caller(parts, context).await?;
+            let author = match self.acting(parts, &caller) {
+                Ok(author) => author,
+                Err(problem) => {
+                    let refused = AuditedRequest {
+                        author: &caller,
+                        acts_for_others: true,
+                        ..AuditedRequest::new(route, &caller, &names, context.request_id())
+                    };
+                    audit(&refused, Err(&problem));
+                    return Err(problem);
+                }
+            };
             (author, Some(permit))
         };
         Ok(AuthoredRequest {
@@ -243,19 +250,35 @@ impl RestApi {
         parts: &Parts,
         context: &RequestContext,
     ) -> Result<(Author, CallerPermit), Problem> {
+        let (caller, permit) = self.caller(parts, context).await?;
+        Ok((self.acting(parts, &caller)?, permit))
+    }
+
+    /// Who is authenticated.
+    async fn caller(
+        &self,
+        parts: &Parts,
+        context: &RequestContext,
+    ) -> Result<(Author, CallerPermit), Problem> {
         let caller = self.auth.admit(&parts.headers, &parts.extensions).await?;
         context.set_caller(&caller);
         let caller = Author::of_caller(&caller);
         let permit = self.admission.admit_caller(&caller.uid).await?;
-        let author = match represented_person(&parts.headers)? {
-            None => caller,
-            Some(person) if self.access.may_impersonate(&caller) => caller.acting_for(person),
+        Ok((caller, permit))
+    }
+
+    /// For whom a caller asks.
+    fn acting(&self, parts: &Parts, caller: &Author) -> Result<Author, Problem> {
+        match represented_person(&parts.headers)? {
+            None => Ok(caller.clone()),
+            Some(person) if self.access.may_impersonate(caller) => {
+                Ok(caller.clone().acting_for(person))
+            }
             Some(_) => {
                 let detail = "Only front ends that the configuration names may act for others.";
-                return Err(Problem::new(ProblemWord::NotAllowed, detail));
+                Err(Problem::new(ProblemWord::NotAllowed, detail))
             }
-        };
-        Ok((author, permit))
+        }
     }
 
     fn check_size(&self, parts: &Parts) -> Result<(), Problem> {

@@ -15,7 +15,7 @@ use crate::lifecycle::binding::{
     Event, InstanceReadiness, RotateRequest, RotationPolicy, TargetResource, Transforms,
 };
 use crate::lifecycle::instance::{Instance, InstancePhase};
-use crate::lifecycle::intent::IntentNumber;
+use crate::lifecycle::intent::{Abandonment, IntentNumber};
 use crate::lifecycle::request_key::RequestKey;
 use crate::platform::Platform;
 use crate::preflight::{
@@ -295,9 +295,9 @@ impl Platform {
         &self,
         namespace: &ResourceName,
         name: &ResourceName,
-        by: &Author,
+        abandonment: &Abandonment,
     ) -> Result<BindingOutcome, CommandError> {
-        let command = |_: &BindFacts| BindingCommand::Abandon(by.clone());
+        let command = |_: &BindFacts| BindingCommand::Abandon(abandonment.clone());
         self.change_named(namespace, name, command).await
     }
 

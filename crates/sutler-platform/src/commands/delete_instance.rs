@@ -9,6 +9,7 @@ use crate::executor::bindings_of;
 use crate::lifecycle::binding;
 use crate::lifecycle::binding::{BindingCommand, BindingEventError};
 use crate::lifecycle::instance::{Event, InstanceCommand};
+use crate::lifecycle::intent::Abandonment;
 use crate::platform::Platform;
 use crate::records::ResourceName;
 
@@ -85,7 +86,7 @@ impl Platform {
         &self,
         namespace: &ResourceName,
         name: &ResourceName,
-        by: &Author,
+        abandonment: &Abandonment,
     ) -> Result<InstanceOutcome, CommandError> {
         let loaded = load_instance(&self.context, namespace, name).await?;
         for _ in 0..ROUNDS_MAX {
@@ -94,7 +95,7 @@ impl Platform {
                 break;
             }
             for (key, _) in bindings {
-                let command = BindingCommand::Abandon(by.clone());
+                let command = BindingCommand::Abandon(abandonment.clone());
                 let event = binding::Event::Command(Box::new(command));
                 match change_binding(&self.context, &key, event)
                     .await
@@ -105,7 +106,7 @@ impl Platform {
                 }
             }
         }
-        let command = || InstanceCommand::Abandon(by.clone());
+        let command = || InstanceCommand::Abandon(abandonment.clone());
         self.obey(namespace, name, command).await
     }
 

@@ -69,7 +69,7 @@ pub use transforms::{
 use crate::author::Author;
 use crate::lifecycle::instance::Tombstone;
 use crate::lifecycle::request_key::AcceptedKey;
-use crate::lifecycle::intent::{IntentNumber, IntentState};
+use crate::lifecycle::intent::{Abandonment, IntentNumber, IntentState};
 use crate::spec::{ParameterSource, Parameters};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -124,6 +124,9 @@ pub struct Binding {
     pub auto_retries: u32,
     /// Why it is no more, if so.
     pub tombstone: Option<Tombstone>,
+    /// Who gave it up and why, if somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<Abandonment>,
 }
 
 /// What each bind of a binding asks for.

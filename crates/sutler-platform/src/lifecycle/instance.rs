@@ -43,7 +43,7 @@ pub use event_error::InstanceEventError;
 pub use pending::{EndedIntent, IntentChange, PendingIntent};
 
 use crate::author::Author;
-use crate::lifecycle::intent::{IntentNumber, IntentState};
+use crate::lifecycle::intent::{Abandonment, IntentNumber, IntentState};
 use crate::projection::{self, Projection};
 use crate::lifecycle::request_key::AcceptedKey;
 use crate::spec::{Spec, SpecPatch};
@@ -129,6 +129,9 @@ pub struct Instance {
     pub auto_retries: u32,
     /// Why it is no more, if so.
     pub tombstone: Option<Tombstone>,
+    /// Who gave it up and why, if somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<Abandonment>,
 }
 
 /// How an instance came here.

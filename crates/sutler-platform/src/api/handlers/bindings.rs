@@ -10,6 +10,7 @@ use crate::api::request_inputs::Input;
 use crate::api::resource_views::binding_document;
 use crate::api::views::ListPage;
 use crate::lifecycle::binding::Binding;
+use crate::lifecycle::intent::Abandonment;
 use crate::records::{BINDING, INSTANCE_TERM, NAME_TERM, ResourceName, STATE_TERM, scoped_value};
 use axum::http::StatusCode;
 use sutler_journal::List;
@@ -119,10 +120,13 @@ pub(in crate::api) async fn rotate(call: &ApiCall<'_>) -> Result<HandlerAnswer, 
 
 pub(in crate::api) async fn abandon(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
-    call.order()?.required_reason()?;
+    let abandonment = Abandonment {
+        by: call.author.clone(),
+        reason: Some(call.order()?.required_reason()?.to_owned()),
+    };
     let outcome = call
         .platform
-        .abandon_binding(&namespace, &name, call.author)
+        .abandon_binding(&namespace, &name, &abandonment)
         .await?;
     HandlerAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
 }

@@ -112,3 +112,60 @@ async fn a_change_whose_sender_is_gone_is_carried_out_and_audited() {
     assert!(line.contains("outcome=succeeded;"), "{line}");
     assert_eq!(api.get("/namespaces/app").await.status, 200);
 }
+
+#[tokio::test]
+async fn a_line_names_what_was_created() {
+    let (lines, _guard) = AuditLines::begin();
+    let api = TestApi::with_instance().await;
+    assert!(lines.last().contains("instance.id=app/db;"), "{}", lines.last());
+    let mut body = instance("taken");
+    body["externalId"] = json!("x");
+    let adopted = api.post("/namespaces/app/instances:adopt", body).await;
+    assert_eq!(adopted.status, 201, "{adopted:?}");
+    let line = lines.last();
+    assert!(line.contains("instance.id=app/taken;"), "{line}");
+    let body = json!({"name": "db-app", "instance": "db"});
+    assert_eq!(api.post("/namespaces/app/bindings", body).await.status, 202);
+    let line = lines.last();
+    assert!(line.contains("binding.id=app/db-app;"), "{line}");
+}
+
+#[tokio::test]
+async fn a_change_that_is_only_tried_is_told_apart() {
+    let (lines, _guard) = AuditLines::begin();
+    let api = TestApi::with_broker().await;
+    let path = "/namespaces/app/instances?dryRun";
+    assert_eq!(api.post(path, instance("db")).await.status, 200);
+    assert!(lines.last().contains("note=dry run;"), "{}", lines.last());
+}
+
+#[tokio::test]
+async fn who_may_not_act_for_others_is_audited() {
+    let (lines, _guard) = AuditLines::begin();
+    let api = TestApi::with_broker().await;
+    let person = r#"{"username": "carol", "uid": "u-1"}"#;
+    let headers = [("sutler-on-behalf-of", person)];
+    let path = ("POST", "/namespaces/app/instances");
+    let refused = api.ask(path, &headers, Some(instance("db"))).await;
+    assert_eq!(refused.status, 403);
+    let line = lines.last();
+    assert!(line.contains("outcome=refused;"), "{line}");
+    assert!(line.contains("caller=user:ada;"), "{line}");
+    assert!(line.contains("act for somebody else"), "{line}");
+}
+
+#[tokio::test]
+async fn the_reason_of_giving_up_is_kept() {
+    let api = TestApi::with_instance().await;
+    let shown = api.get("/namespaces/app/instances/db").await;
+    let uid = shown.body["uid"].as_str().expect("a uid").to_owned();
+    let bob = basic("bob");
+    let bob = [("authorization", bob.as_str())];
+    let reason = Some(json!({"reason": "the broker is gone"}));
+    let path = "/namespaces/app/instances/db:abandon";
+    let gone = api.ask(("POST", path), &bob, reason).await;
+    assert_eq!(gone.body["abandoned"]["reason"], "the broker is gone");
+    let kept = api.get(&format!("/namespaces/app/instances/{uid}")).await;
+    assert_eq!(kept.body["abandoned"]["reason"], "the broker is gone");
+    assert_eq!(kept.body["abandoned"]["by"]["username"], "bob");
+}

@@ -211,3 +211,30 @@ async fn the_next_namespace_of_a_name_does_not_see_what_is_gone() {
     assert_eq!(api.get(&path).await.status, 404);
     assert_eq!(api.get(&intents).await.status, 404);
 }
+
+/// Puts the create of `db` on hold, as after a rejected one.
+async fn hold_create(api: &TestApi) {
+    let shown = api.get(DB).await;
+    let uid = shown.body["uid"].as_str().and_then(|it| it.parse().ok());
+    let records = api.0.platform.records();
+    let key = records.keys.instance("app", uid.expect("a uid"));
+    let was = records.load::<Instance>(&key).await.expect("it is read");
+    let mut next = was.state.get().expect("an instance").clone();
+    next.pending[0].state = IntentState::OnHold(HoldReason::Interrupted);
+    let documents = &records.documents;
+    let commit = documents.put(Commit::new(), &key, &was, &Record::of(next));
+    let written = documents.store.commit(&commit).await;
+    written.expect("it is written");
+}
+
+#[tokio::test]
+async fn an_intent_that_is_only_tried_again_is_shown_and_not_written() {
+    let api = TestApi::with_instance().await;
+    hold_create(&api).await;
+    let path = format!("{DB}/intents/1:resume?dryRun=true");
+    let tried = api.post(&path, json!({})).await;
+    assert_eq!(tried.status, 200, "{tried:?}");
+    assert_eq!(tried.body["pending"][0]["number"], 2);
+    let shown = api.get(DB).await;
+    assert_eq!(shown.body["pending"][0]["number"], 1);
+}

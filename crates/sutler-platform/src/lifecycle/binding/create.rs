@@ -35,6 +35,7 @@ pub(super) fn create(
         waits_for_orphan: false,
         auto_retries: 0,
         tombstone: None,
+        abandoned: None,
     };
     let mut transition = Transition::of(binding, context);
     let name = transition.next.name.clone();

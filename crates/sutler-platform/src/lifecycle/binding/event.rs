@@ -5,7 +5,7 @@
 use crate::lifecycle::request_key::RequestKey;
 use crate::author::Author;
 use crate::lifecycle::binding::{BindSpec, RotationPolicy, SealedCredentials, Transforms};
-use crate::lifecycle::intent::IntentNumber;
+use crate::lifecycle::intent::{Abandonment, IntentNumber};
 use crate::lifecycle::orphan::OrphanResult;
 use crate::preflight::Violation;
 use jiff::Timestamp;
@@ -52,7 +52,7 @@ pub enum BindingCommand {
     /// Replaces the current generation, with the same parameters.
     Rotate(RotateRequest),
     /// Ends the binding here; what the broker may have goes to the orphan ledger.
-    Abandon(Author),
+    Abandon(Abandonment),
 }
 
 /// A request to create a binding.

@@ -83,6 +83,7 @@ fn new_instance(request: CreateRequest, origin: Origin, context: &Context<'_>) -
         waits_for_orphan: false,
         auto_retries: 0,
         tombstone: None,
+        abandoned: None,
     }
 }
 

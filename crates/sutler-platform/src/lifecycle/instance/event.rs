@@ -4,7 +4,7 @@
 
 use crate::author::Author;
 use crate::lifecycle::instance::Source;
-use crate::lifecycle::intent::{IntentCause, IntentNumber, OnFailure};
+use crate::lifecycle::intent::{Abandonment, IntentCause, IntentNumber, OnFailure};
 use crate::lifecycle::orphan::OrphanResult;
 use crate::preflight::Violation;
 use crate::spec::{Spec, SpecPatch};
@@ -63,7 +63,7 @@ pub enum InstanceCommand {
     /// Goes back to the specification that an intent confirmed.
     Rollback(IntentNumber, ChangeFacts),
     /// Forgets the instance here; what the broker may have goes to the orphan ledger.
-    Abandon(Author),
+    Abandon(Abandonment),
     /// Follows another object, or none.
     Follow(Option<Source>),
     /// Refuses deletes, or takes that back.

@@ -152,6 +152,7 @@ pub(super) fn bare() -> Binding {
         waits_for_orphan: false,
         auto_retries: 0,
         tombstone: None,
+        abandoned: None,
     }
 }
 

@@ -52,7 +52,7 @@ impl World {
             8 => of_person(BindingCommand::Cancel(first, by)),
             9 => of_person(BindingCommand::Resume(held, by, facts)),
             10 => of_person(BindingCommand::Retry(last, by, facts)),
-            _ if detail > 250 => of_person(BindingCommand::Abandon(by)),
+            _ if detail > 250 => of_person(BindingCommand::Abandon(by.into())),
             _ => of_person(BindingCommand::Cancel(last, by)),
         };
         let is_abandoned =

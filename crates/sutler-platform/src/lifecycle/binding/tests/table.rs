@@ -220,7 +220,7 @@ fn command(name: &str, before: Option<&Binding>) -> BindingCommand {
         "rotate, instance deleting" => rotate(with_instance(InstanceReadiness::Deleting)),
         "rotate, instance unusable" => rotate(with_instance(InstanceReadiness::Unusable)),
         "rotate, accepted before" => rotation(facts(), "again"),
-        "abandon" => BindingCommand::Abandon(person("ann")),
+        "abandon" => BindingCommand::Abandon(person("ann").into()),
         other => panic!("no such command: {other}"),
     }
 }

@@ -193,6 +193,7 @@ fn bare() -> Instance {
         waits_for_orphan: false,
         auto_retries: 0,
         tombstone: None,
+        abandoned: None,
     }
 }
 

@@ -249,7 +249,7 @@ fn command(name: &str, before: Option<&Instance>) -> InstanceCommand {
         "resume" => InstanceCommand::Resume(first.unwrap_or(none), facts("ben")),
         "retry" => InstanceCommand::Retry(last.unwrap_or(none), facts("ben")),
         "rollback" => InstanceCommand::Rollback(IntentNumber(1), facts("ben")),
-        "abandon" => InstanceCommand::Abandon(person("ann")),
+        "abandon" => InstanceCommand::Abandon(person("ann").into()),
         "follow" => InstanceCommand::Follow(Some(Source {
             object: "c/ns/db".to_owned(),
             uid: "u".to_owned(),
