@@ -13,6 +13,7 @@ mod audit_line;
 mod bodies;
 mod browser_request;
 mod delivered_credentials;
+mod entity_tag;
 mod handlers;
 mod health;
 mod listing;

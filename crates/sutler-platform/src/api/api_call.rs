@@ -16,6 +16,7 @@ use crate::platform::Platform;
 use crate::records::ResourceName;
 use axum::http::HeaderMap;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 /// A request.
 pub(super) struct ApiCall<'a> {
@@ -88,12 +89,24 @@ impl ApiCall<'_> {
     /// Who asks for a change, under which conditions.
     pub(super) fn options(&self) -> ChangeOptions {
         ChangeOptions {
-            if_revision: self.inputs.revision(),
+            if_uid: self.inputs.entity_tag().map(|tag| tag.uid),
+            if_revision: self.inputs.entity_tag().map(|tag| tag.revision),
             idempotency_key: self.request_key(),
             on_failure: OnFailure::Skip,
             forced: self.inputs.force,
             dry_run: self.inputs.dry_run,
             ..ChangeOptions::by(self.author.clone())
+        }
+    }
+
+    /// The revision that must be shown of the resource with this uid. The tag of another resource is refused.
+    pub(super) fn revision_of(&self, uid: Uuid) -> Result<Option<u64>, Problem> {
+        match self.inputs.entity_tag() {
+            Some(tag) if tag.uid != uid => {
+                let detail = "The entity tag is that of an earlier resource of this name.";
+                Err(Problem::new(ProblemWord::RevisionChanged, detail))
+            }
+            tag => Ok(tag.map(|tag| tag.revision)),
         }
     }
 

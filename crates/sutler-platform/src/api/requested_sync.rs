@@ -1,5 +1,6 @@
 //! A sync of a broker's catalog that somebody asked for, and may wait for.
 
+use super::entity_tag::tag_of_broker;
 use super::answer::tagged;
 use super::problem::Problem;
 use super::views::BrokerDocument;
@@ -59,6 +60,6 @@ impl RequestedSync {
             false => StatusCode::ACCEPTED,
         };
         let document = BrokerDocument::of(&self.registration, state);
-        tagged(status, &document, self.registration.revision)
+        tagged(status, &document, tag_of_broker(&self.registration))
     }
 }

@@ -1,5 +1,6 @@
 //! The steps of every command about an instance that exists: read, decide, commit; again if another writer was first.
 
+use super::change_options::ChangeOptions;
 use super::command_error::CommandError;
 use super::namespaces::namespace_record;
 use crate::brokers::BrokerView;
@@ -75,6 +76,26 @@ pub(crate) async fn load_instance(
         instance,
         view,
     })
+}
+
+/// Reads an instance by its name for a change, if it is the one that the change is about.
+///
+/// # Errors
+/// There is none, it is another one, or it cannot be read.
+pub(super) async fn load_for_change(
+    context: &PlatformContext,
+    namespace: &ResourceName,
+    name: &ResourceName,
+    options: &ChangeOptions,
+) -> Result<LoadedInstance, CommandError> {
+    let loaded = load_instance(context, namespace, name).await?;
+    let shown = loaded.instance.revision;
+    match options.if_uid {
+        Some(uid) if uid != loaded.instance.uid => {
+            Err(InstanceEventError::RevisionChanged { shown }.into())
+        }
+        Some(_) | None => Ok(loaded),
+    }
 }
 
 /// Refuses an instance that was gone before the namespace was created: it belonged to an earlier one of the same name.

@@ -18,7 +18,8 @@ async fn a_broker_is_registered_shown_changed_and_deregistered() {
     let api = TestApi::start().await;
     let created = api.put(PATH, body()).await;
     assert_eq!(created.status, 201, "{created:?}");
-    assert_eq!(created.header("etag"), "\"1\"");
+    let uid = created.body["uid"].as_str().expect("a uid");
+    assert_eq!(created.header("etag"), format!("\"{uid}.1\""));
     let shown = api.get(PATH).await;
     assert_eq!(shown.status, 200);
     assert_eq!(
@@ -32,7 +33,7 @@ async fn a_broker_is_registered_shown_changed_and_deregistered() {
     assert_eq!(changed.status, 200, "{changed:?}");
     assert_eq!(changed.body["limits"]["answerWithin"], "5s");
     assert_eq!(changed.body["limits"]["maxInFlight"], 4);
-    assert_eq!(changed.header("etag"), "\"2\"");
+    assert_eq!(changed.header("etag"), format!("\"{uid}.2\""));
     let list = api.get("/brokers").await;
     assert_eq!(list.body["items"][0]["name"], "other");
     for reply in [created, shown, changed, list] {
@@ -50,8 +51,14 @@ async fn changes_of_registrations_can_have_conditions() {
     assert_eq!(first.status, 201, "{first:?}");
     let second = api.ask(("PUT", PATH), &absent, Some(body())).await;
     assert_eq!((second.status, second.word()), (412, "revision_changed"));
-    let old = [("if-match", "\"7\"")];
+    let uid = first.body["uid"].as_str().expect("a uid");
+    let tag = format!("\"{uid}.7\"");
+    let old = [("if-match", tag.as_str())];
     let late = api.ask(("PATCH", PATH), &old, Some(json!({}))).await;
+    assert_eq!((late.status, late.word()), (412, "revision_changed"));
+    let other = format!("\"{}.1\"", uuid::Uuid::nil());
+    let other = [("if-match", other.as_str())];
+    let late = api.ask(("PATCH", PATH), &other, Some(json!({}))).await;
     assert_eq!((late.status, late.word()), (412, "revision_changed"));
     let none = api.ask(("PUT", "/brokers/none"), &old, Some(body())).await;
     assert_eq!((none.status, none.word()), (404, "not_found"));

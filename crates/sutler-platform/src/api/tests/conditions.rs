@@ -18,7 +18,8 @@ async fn a_change_on_what_was_read_is_accepted_and_one_on_something_older_is_not
     let shown = api.get(DB).await;
     assert_eq!(shown.status, 200, "{shown:?}");
     let tag = shown.header("etag").to_owned();
-    assert_eq!(tag, format!("\"{}\"", shown.body["revision"]));
+    let uid = shown.body["uid"].as_str().expect("a uid");
+    assert_eq!(tag, format!("\"{uid}.{}\"", shown.body["revision"]));
     let body = || Some(json!({"labels": {"team": "x"}}));
     let headers = [("if-match", tag.as_str())];
     let changed = api.ask(("PATCH", DB), &headers, body()).await;
@@ -159,4 +160,25 @@ async fn only_front_ends_name_the_object_that_an_instance_follows() {
     let headers = [("authorization", kube.as_str()), ("sutler-on-behalf-of", person)];
     let taken = api.ask(("POST", path), &headers, Some(body)).await;
     assert_eq!(taken.status, 202, "{taken:?}");
+}
+
+#[tokio::test]
+async fn a_condition_on_an_instance_does_not_hold_for_the_next_one_of_its_name() {
+    let api = TestApi::with_instance().await;
+    let tag = api.get(DB).await.header("etag").to_owned();
+    let bob = basic("bob");
+    let bob = [("authorization", bob.as_str())];
+    let reason = Some(json!({"reason": "the end"}));
+    let path = format!("{DB}:abandon");
+    assert_eq!(api.ask(("POST", &path), &bob, reason).await.status, 200);
+    let again = api.post("/namespaces/app/instances", instance("db")).await;
+    assert_eq!(again.status, 202);
+    let old = [("if-match", tag.as_str())];
+    let change = || Some(json!({"labels": {"team": "x"}}));
+    let late = api.ask(("PATCH", DB), &old, change()).await;
+    assert_eq!((late.status, late.word()), (412, "revision_changed"));
+    let late = api.ask(("PUT", DB), &old, Some(instance("db"))).await;
+    assert_eq!((late.status, late.word()), (412, "revision_changed"));
+    let new = [("if-match", again.header("etag"))];
+    assert_eq!(api.ask(("PATCH", DB), &new, change()).await.status, 202);
 }
