@@ -265,6 +265,7 @@ impl From<InstanceEventError> for Problem {
             | InstanceEventError::Gone
             | InstanceEventError::TooManyPending
             | InstanceEventError::KeyReused
+            | InstanceEventError::TooManyUses
             | InstanceEventError::RevisionChanged { .. }
             | InstanceEventError::Deleting
             | InstanceEventError::Busy

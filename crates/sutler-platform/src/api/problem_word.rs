@@ -272,7 +272,9 @@ impl ProblemWord {
             InstanceEventError::AlreadyExists => Self::AlreadyExists,
             InstanceEventError::Gone => Self::Gone,
             InstanceEventError::Violations(_) => Self::RulesBroken,
-            InstanceEventError::TooManyPending => Self::TooManyPending,
+            InstanceEventError::TooManyPending | InstanceEventError::TooManyUses => {
+                Self::TooManyPending
+            },
             InstanceEventError::RejectedBefore(_) => Self::RejectedBefore,
             InstanceEventError::KeyReused => Self::KeyReused,
             InstanceEventError::RevisionChanged { .. } => Self::RevisionChanged,

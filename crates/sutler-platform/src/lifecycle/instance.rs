@@ -49,7 +49,7 @@ use crate::lifecycle::request_key::AcceptedKey;
 use crate::spec::{Spec, SpecPatch};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use sutler_osb::{InstanceId, InstanceMetadata, ServiceId};
 use uuid::Uuid;
 
@@ -57,6 +57,10 @@ use uuid::Uuid;
 pub const PENDING_MAX: usize = 32;
 /// Most bytes of their patches together.
 pub const PENDING_BYTES_MAX: usize = 256 * 1024;
+/// Most names that it holds at once, its own and those of pending changes.
+pub const NAMES_MAX: usize = 8;
+/// Most secrets that it uses at once, with those of pending changes.
+pub const SECRETS_MAX: usize = 16;
 /// Ended intents that the document keeps; older ones are in the journal only.
 pub const ENDED_KEPT: usize = 20;
 /// Bytes of their patches together.
@@ -283,6 +287,21 @@ impl Instance {
         std::iter::once(self.basis.spec().name.clone())
             .chain(pending)
             .collect()
+    }
+
+    /// The secrets that it uses, and whether a change of them causes an update. Those of pending changes count.
+    pub fn secrets(&self) -> BTreeMap<String, bool> {
+        let mut secrets = BTreeMap::new();
+        if self.tombstone.is_some() {
+            return secrets;
+        }
+        let patches = self.pending.iter().filter_map(|it| it.change.patch());
+        let pending = patches.filter_map(|patch| patch.parameter_sources.as_ref());
+        let own = &self.basis.spec().parameter_sources;
+        for source in pending.flatten().chain(own) {
+            *secrets.entry(source.secret.clone()).or_insert(false) |= source.watch;
+        }
+        secrets
     }
 
     /// A pending intent.

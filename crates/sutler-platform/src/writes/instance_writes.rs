@@ -15,7 +15,6 @@ use crate::lifecycle::intent::OperationId;
 use crate::lifecycle::orphan::{NewOrphan, OrphanKey, WaitingResource, late_create_guard};
 use crate::records::{IntentRequest, NameRecord, Record, SecretUse, TypedRecord, broker_queue};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
 use sutler_journal::{Commit, Key, SealContext, Start, Write};
 use sutler_records::{LoadedDocument, RecordError};
 
@@ -197,8 +196,9 @@ impl InstanceChange<'_> {
     fn note_secret_uses(&self, mut commit: Commit) -> Commit {
         let records = &self.context.records;
         let next = &self.decision.next;
-        let before = self.was.state.get().map(secrets_of).unwrap_or_default();
-        let after = secrets_of(next);
+        let before = self.was.state.get().map(Instance::secrets);
+        let before = before.unwrap_or_default();
+        let after = next.secrets();
         let key = |secret: &str| records.keys.secret_use(&next.namespace, secret, next.uid);
         for secret in before.keys().filter(|secret| !after.contains_key(*secret)) {
             commit = commit.write(Write::Remove(key(secret)));
@@ -216,23 +216,6 @@ impl InstanceChange<'_> {
         }
         commit
     }
-}
-
-/// The secrets that an instance uses, and whether a change of them causes an update. Those of pending changes count.
-fn secrets_of(instance: &Instance) -> BTreeMap<String, bool> {
-    let mut secrets = BTreeMap::new();
-    if instance.tombstone.is_some() {
-        return secrets;
-    }
-    let patches = instance.pending.iter().filter_map(|it| it.change.patch());
-    let pending = patches.filter_map(|patch| patch.parameter_sources.as_ref());
-    for source in pending
-        .flatten()
-        .chain(&instance.basis.spec().parameter_sources)
-    {
-        *secrets.entry(source.secret.clone()).or_insert(false) |= source.watch;
-    }
-    secrets
 }
 
 fn request_of(intent: &PendingIntent) -> IntentRequest {

@@ -238,3 +238,27 @@ async fn an_intent_that_is_only_tried_again_is_shown_and_not_written() {
     let shown = api.get(DB).await;
     assert_eq!(shown.body["pending"][0]["number"], 1);
 }
+
+/// All names and uses of secrets are freed in the one commit in which an instance ends, and a commit has a bound.
+#[tokio::test]
+async fn an_instance_has_a_few_names_and_secrets_at_a_time() {
+    let api = TestApi::with_instance().await;
+    let (ada, bob) = (basic("ada"), basic("bob"));
+    for number in 1..=8 {
+        let name = json!({"name": format!("n{number}")});
+        let author = if number % 2 == 0 { &ada } else { &bob };
+        let headers = [("authorization", author.as_str())];
+        let reply = api.ask(("PATCH", DB), &headers, Some(name)).await;
+        let expected = if number < 8 { 202 } else { 429 };
+        assert_eq!(reply.status, expected, "{number}: {reply:?}");
+    }
+    let source = |number: u32| json!({"secret": format!("s{number}")});
+    let many = |name: &str, count: u32| {
+        let sources: Vec<_> = (0..count).map(source).collect();
+        json!({"name": name, "class": "postgresql", "plan": "small", "parametersFrom": sources})
+    };
+    let path = "/namespaces/app/instances";
+    let refused = api.post(path, many("other", 17)).await;
+    assert_eq!((refused.status, refused.word()), (429, "too_many_pending"));
+    assert_eq!(api.post(path, many("other", 16)).await.status, 202);
+}

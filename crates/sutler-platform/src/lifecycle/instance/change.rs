@@ -4,7 +4,7 @@ use crate::lifecycle::instance::transition::{Transition, fingerprint};
 use crate::lifecycle::instance::{
     ChangeFacts, ChangeRequest, Context, IDEMPOTENCY_KEYS_KEPT, Instance, InstanceDecision,
     InstanceEventError, InstanceReply, IntentChange, MANAGERS_BYTES_MAX, MANAGERS_KEPT,
-    PENDING_BYTES_MAX, PENDING_MAX, PendingIntent,
+    NAMES_MAX, PENDING_BYTES_MAX, PENDING_MAX, PendingIntent, SECRETS_MAX,
 };
 use crate::lifecycle::intent::{CancelledBy, IntentCause, IntentEnd, IntentNumber, IntentState};
 use crate::lifecycle::request_key::{AcceptedKey, KeyReusedError, RequestKey};
@@ -176,8 +176,17 @@ pub(super) fn accept_patch(
             number
         }
     };
+    check_uses(&transition.next)?;
     transition.remember(request, number);
     Ok(number)
+}
+
+/// The commit in which an instance ends frees all its names and uses of secrets, besides ending its intents.
+pub(super) fn check_uses(instance: &Instance) -> Result<(), InstanceEventError> {
+    match instance.names().len() > NAMES_MAX || instance.secrets().len() > SECRETS_MAX {
+        true => Err(InstanceEventError::TooManyUses),
+        false => Ok(()),
+    }
 }
 
 fn may_send_name(transition: &Transition<'_>) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! The answers of the broker are in `create_answer.rs`.
 
-use crate::lifecycle::instance::change::refuse_violations;
+use crate::lifecycle::instance::change::{check_uses, refuse_violations};
 use crate::lifecycle::instance::transition::Transition;
 use crate::lifecycle::instance::{
     Basis, ChangeRequest, ConfirmedState, Context, CreateRequest, Exposure, Instance,
@@ -20,6 +20,7 @@ pub(super) fn create(
     refuse_violations(&request.facts)?;
     let facts = request.facts.clone();
     let instance = new_instance(request, Origin::Created, context);
+    check_uses(&instance)?;
     let mut transition = Transition::of(instance, context);
     transition.before.names.clear();
     let number = transition.accept(
@@ -38,6 +39,7 @@ pub(super) fn adopt(
 ) -> Result<InstanceDecision, InstanceEventError> {
     refuse_violations(&request.facts)?;
     let instance = new_instance(request, Origin::Adopted, context);
+    check_uses(&instance)?;
     let mut transition = Transition::of(instance, context);
     transition.before.names.clear();
     Ok(transition.decision(InstanceReply::Done))
