@@ -30,9 +30,9 @@ pub use intent_record::{
     AttemptLog, IntentDetail, IntentProgress, IntentRequest, PreparedRequest, SendAttempt,
 };
 pub use keys::{
-    BINDING, BINDING_NAME, BROKER, BROKER_BINDING_ID, BROKER_INSTANCE_ID, BROKER_STATE, CATALOG_SYNC, INSTANCE, INSTANCE_NAME, NAMESPACE,
-    ORPHAN, PlatformKeys, REALM, REPLICA, SECRET, SECRET_USE, SERVICE_OFFERING, SERVICE_PLAN,
-    broker_queue, platform_queue, platform_realm,
+    BINDING, BINDING_NAME, BROKER, BROKER_BINDING_ID, BROKER_INSTANCE_ID, BROKER_STATE,
+    CATALOG_SYNC, INSTANCE, INSTANCE_NAME, NAMESPACE, ORPHAN, PlatformKeys, REALM, REPLICA, SECRET,
+    SECRET_USE, SERVICE_OFFERING, SERVICE_PLAN, broker_queue, platform_queue, platform_realm,
 };
 pub use name_record::NameRecord;
 pub use namespace_record::{NamespaceRecord, NamespaceState};

@@ -121,7 +121,11 @@ pub(super) async fn shown_instance(
     status: StatusCode,
 ) -> Result<HandlerAnswer, Problem> {
     let document = instance_document(platform, instance).await?;
-    Ok(HandlerAnswer::tagged(status, &document, tag_of_instance(instance)))
+    Ok(HandlerAnswer::tagged(
+        status,
+        &document,
+        tag_of_instance(instance),
+    ))
 }
 
 /// A binding as it is now.

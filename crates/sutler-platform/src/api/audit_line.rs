@@ -56,7 +56,8 @@ impl<'a> AuditedRequest<'a> {
     /// What the request is about, by the names in its path, and by the name of what it creates.
     fn subject(&self) -> String {
         let created = self.created.as_ref().map_or("", ResourceName::as_str);
-        let [namespace, name, id, number] = ["ns", "name", "id", "seq"].map(|it| self.names.get(it));
+        let [namespace, name, id, number] =
+            ["ns", "name", "id", "seq"].map(|it| self.names.get(it));
         let parts = [namespace, name, created, id, number].into_iter();
         let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
         parts.join("/")
@@ -67,7 +68,8 @@ impl<'a> AuditedRequest<'a> {
         let notes = [
             refusal.map(str::to_owned),
             self.is_dry_run.then(|| "dry run".to_owned()),
-            self.acts_for_others.then(|| "wants to act for somebody else".to_owned()),
+            self.acts_for_others
+                .then(|| "wants to act for somebody else".to_owned()),
             front_end.map(|front_end| format!("sent by {front_end}")),
         ];
         let notes: Vec<String> = notes.into_iter().flatten().collect();

@@ -274,7 +274,7 @@ impl ProblemWord {
             InstanceEventError::Violations(_) => Self::RulesBroken,
             InstanceEventError::TooManyPending | InstanceEventError::TooManyUses => {
                 Self::TooManyPending
-            },
+            }
             InstanceEventError::RejectedBefore(_) => Self::RejectedBefore,
             InstanceEventError::KeyReused => Self::KeyReused,
             InstanceEventError::RevisionChanged { .. } => Self::RevisionChanged,

@@ -1,7 +1,7 @@
 //! A sync of a broker's catalog that somebody asked for, and may wait for.
 
-use super::entity_tag::tag_of_broker;
 use super::answer::tagged;
+use super::entity_tag::tag_of_broker;
 use super::problem::Problem;
 use super::views::BrokerDocument;
 use crate::platform::Platform;

@@ -7,8 +7,8 @@ use crate::context::{PlatformContext, fresh_uuid};
 use crate::lifecycle::instance::Instance;
 use crate::platform::Platform;
 use crate::records::{
-    BrokerRegistration, INSTANCE, NAMESPACE, NamespaceRecord, NamespaceState, Record, ResourceName, SECRET,
-    SecretRecord,
+    BrokerRegistration, INSTANCE, NAMESPACE, NamespaceRecord, NamespaceState, Record, ResourceName,
+    SECRET, SecretRecord,
 };
 use std::collections::BTreeMap;
 use sutler_journal::{Commit, CommitError, Key, List, Position, Version, commit_until_known};

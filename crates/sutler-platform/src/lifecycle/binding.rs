@@ -68,8 +68,8 @@ pub use transforms::{
 
 use crate::author::Author;
 use crate::lifecycle::instance::Tombstone;
-use crate::lifecycle::request_key::AcceptedKey;
 use crate::lifecycle::intent::{Abandonment, IntentNumber, IntentState};
+use crate::lifecycle::request_key::AcceptedKey;
 use crate::spec::{ParameterSource, Parameters};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

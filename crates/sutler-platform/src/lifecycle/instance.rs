@@ -44,8 +44,8 @@ pub use pending::{EndedIntent, IntentChange, PendingIntent};
 
 use crate::author::Author;
 use crate::lifecycle::intent::{Abandonment, IntentNumber, IntentState};
-use crate::projection::{self, Projection};
 use crate::lifecycle::request_key::AcceptedKey;
+use crate::projection::{self, Projection};
 use crate::spec::{Spec, SpecPatch};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -67,12 +67,7 @@ pub(super) fn note_binding_ids(
     commit
 }
 
-fn take(
-    records: &PlatformRecords,
-    commit: Commit,
-    key: &Key,
-    holder: BrokerIdRecord,
-) -> Commit {
+fn take(records: &PlatformRecords, commit: Commit, key: &Key, holder: BrokerIdRecord) -> Commit {
     let was = LoadedDocument::absent();
     records
         .documents

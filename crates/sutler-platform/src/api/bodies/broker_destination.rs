@@ -78,7 +78,10 @@ mod tests {
 
     #[test]
     fn an_origin_is_scheme_host_and_port() {
-        assert!(is_same_origin("https://a.example/x", "https://A.example/y?z"));
+        assert!(is_same_origin(
+            "https://a.example/x",
+            "https://A.example/y?z"
+        ));
         for other in [
             "http://a.example/x",
             "https://b.example/x",

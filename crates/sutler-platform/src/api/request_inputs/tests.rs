@@ -1,10 +1,10 @@
 //! Tests of the inputs of requests: each in its form, bounded, and never ignored.
 
-use crate::api::entity_tag::EntityTag;
-use uuid::Uuid;
 use super::{Input, LIMIT_DEFAULT, LIMIT_MAX, RequestInputs, RevisionCondition, WAIT_MAX};
+use crate::api::entity_tag::EntityTag;
 use axum::http::{HeaderMap, HeaderValue};
 use std::time::Duration;
+use uuid::Uuid;
 
 fn parse(query: &str, headers: &[(&'static str, &str)]) -> Option<RequestInputs> {
     parse_listed(&Input::ALL, query, headers)

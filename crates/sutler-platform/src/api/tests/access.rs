@@ -145,7 +145,10 @@ async fn an_order_without_a_body_has_no_other_media_type() {
         let found = (reply.status, reply.word());
         assert_eq!(found, (415, "unsupported_media_type"), "{headers:?}");
     }
-    let json = [("content-type", "application/json"), ("sec-fetch-site", "same-origin")];
+    let json = [
+        ("content-type", "application/json"),
+        ("sec-fetch-site", "same-origin"),
+    ];
     assert_eq!(api.ask(path, &json, None).await.status, 200);
     assert_eq!(api.ask(path, &[], None).await.status, 200);
 }

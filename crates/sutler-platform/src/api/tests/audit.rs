@@ -117,7 +117,11 @@ async fn a_change_whose_sender_is_gone_is_carried_out_and_audited() {
 async fn a_line_names_what_was_created() {
     let (lines, _guard) = AuditLines::begin();
     let api = TestApi::with_instance().await;
-    assert!(lines.last().contains("instance.id=app/db;"), "{}", lines.last());
+    assert!(
+        lines.last().contains("instance.id=app/db;"),
+        "{}",
+        lines.last()
+    );
     let mut body = instance("taken");
     body["externalId"] = json!("x");
     let adopted = api.post("/namespaces/app/instances:adopt", body).await;

@@ -157,7 +157,10 @@ async fn only_front_ends_name_the_object_that_an_instance_follows() {
     assert_eq!((refused.status, refused.word()), (403, "not_allowed"));
     let kube = basic("kube");
     let person = r#"{"username": "carol", "uid": "u-1"}"#;
-    let headers = [("authorization", kube.as_str()), ("sutler-on-behalf-of", person)];
+    let headers = [
+        ("authorization", kube.as_str()),
+        ("sutler-on-behalf-of", person),
+    ];
     let taken = api.ask(("POST", path), &headers, Some(body)).await;
     assert_eq!(taken.status, 202, "{taken:?}");
 }

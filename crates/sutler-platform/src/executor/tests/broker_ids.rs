@@ -35,7 +35,10 @@ async fn an_id_is_free_when_its_instance_is_deleted() {
     let keys = &platform.context.records.keys;
     let id = keys.broker_instance_id(BROKER, &instance.osb_id);
     let holder: BrokerIdRecord = platform.read(&id).await;
-    assert_eq!((holder.namespace.as_str(), holder.instance), (NAMESPACE, instance.uid));
+    assert_eq!(
+        (holder.namespace.as_str(), holder.instance),
+        (NAMESPACE, instance.uid)
+    );
     let delete = InstanceCommand::Delete {
         by: person("ben"),
         cascade: false,

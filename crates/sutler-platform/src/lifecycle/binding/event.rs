@@ -2,11 +2,11 @@
 //!
 //! What follows is in `decision.rs` and `event_error.rs`; the rules begin in `decide.rs`.
 
-use crate::lifecycle::request_key::RequestKey;
 use crate::author::Author;
 use crate::lifecycle::binding::{BindSpec, RotationPolicy, SealedCredentials, Transforms};
 use crate::lifecycle::intent::{Abandonment, IntentNumber};
 use crate::lifecycle::orphan::OrphanResult;
+use crate::lifecycle::request_key::RequestKey;
 use crate::preflight::Violation;
 use jiff::Timestamp;
 use sutler_client::Meaning;

@@ -3,7 +3,6 @@
 //! At the end of a decision the operations are started, woken and suspended so that only the active intent can be
 //! claimed (`schedule.rs`). No rule does that by itself.
 
-use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use crate::author::Author;
 use crate::lifecycle::binding::{
     BindChange, BindExposure, BindFacts, Binding, BindingDecision, BindingEffect, BindingReply,
@@ -13,6 +12,7 @@ use crate::lifecycle::binding::{
 use crate::lifecycle::intent::{
     BrokerStatement, CancelledBy, IntentEnd, IntentNumber, IntentState, OperationId,
 };
+use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use sutler_osb::BindingId;
 
 /// The next state of a binding and what follows from it.

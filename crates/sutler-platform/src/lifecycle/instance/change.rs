@@ -3,8 +3,8 @@
 use crate::lifecycle::instance::transition::{Transition, fingerprint};
 use crate::lifecycle::instance::{
     ChangeFacts, ChangeRequest, Context, IDEMPOTENCY_KEYS_KEPT, Instance, InstanceDecision,
-    InstanceEventError, InstanceReply, IntentChange, MANAGERS_BYTES_MAX, MANAGERS_KEPT,
-    NAMES_MAX, PENDING_BYTES_MAX, PENDING_MAX, PendingIntent, SECRETS_MAX,
+    InstanceEventError, InstanceReply, IntentChange, MANAGERS_BYTES_MAX, MANAGERS_KEPT, NAMES_MAX,
+    PENDING_BYTES_MAX, PENDING_MAX, PendingIntent, SECRETS_MAX,
 };
 use crate::lifecycle::intent::{CancelledBy, IntentCause, IntentEnd, IntentNumber, IntentState};
 use crate::lifecycle::request_key::{AcceptedKey, KeyReusedError, RequestKey};

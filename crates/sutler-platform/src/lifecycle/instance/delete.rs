@@ -9,7 +9,9 @@ use crate::lifecycle::instance::{
     ChangeRequest, Context, Deletion, Exposure, Instance, InstanceDecision, InstanceEffect,
     InstanceEventError, InstanceReply, IntentChange, PendingIntent, Tombstone,
 };
-use crate::lifecycle::intent::{Abandonment, CancelledBy, IntentCause, IntentEnd, IntentNumber, IntentState};
+use crate::lifecycle::intent::{
+    Abandonment, CancelledBy, IntentCause, IntentEnd, IntentNumber, IntentState,
+};
 use crate::lifecycle::orphan::OrphanCause;
 
 /// A request to delete.

@@ -1,6 +1,5 @@
 //! Persons, moments, ids, and parts of bindings for the tests. Whole bindings are in `states.rs`.
 
-use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use crate::author::Author;
 use crate::lifecycle::binding::{
     BindChange, BindExposure, BindFacts, BindSpec, Binding, BindingDetails, BindingPolicy,
@@ -11,6 +10,7 @@ use crate::lifecycle::binding::{
 use crate::lifecycle::intent::{
     BrokerStatement, IntentEnd, IntentNumber, IntentState, OperationId, UnknownQuestion,
 };
+use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use crate::spec::Parameters;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, VecDeque};

@@ -35,7 +35,8 @@ impl World {
         };
         let event = match which % 12 {
             0 | 1 => {
-                let idempotency_key = (detail.is_multiple_of(4)).then(|| request_key(&detail.to_string()));
+                let idempotency_key =
+                    (detail.is_multiple_of(4)).then(|| request_key(&detail.to_string()));
                 let request = RotateRequest {
                     by,
                     idempotency_key,

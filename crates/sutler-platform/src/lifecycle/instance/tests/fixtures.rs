@@ -1,6 +1,5 @@
 //! Instances in every state that the table names, and the persons and moments of the tests.
 
-use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use crate::author::Author;
 use crate::lifecycle::instance::{
     Basis, ChangeFacts, ChangeRequest, ConfirmedState, Context, Deletion, EndedIntent, Exposure,
@@ -10,6 +9,7 @@ use crate::lifecycle::intent::{
     BrokerStatement, HoldReason, IntentCause, IntentEnd, IntentNumber, IntentState, OnFailure,
     OperationId, UnknownQuestion,
 };
+use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use crate::spec::samples::{label_patch, parameters_patch, plan_patch, spec};
 use crate::spec::{Spec, SpecPatch};
 use jiff::Timestamp;

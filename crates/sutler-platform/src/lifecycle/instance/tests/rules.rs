@@ -264,7 +264,10 @@ fn the_same_command_with_a_key_begins_one_intent() {
     let first = lane.command(InstanceCommand::Patch(disk(20), keyed.clone()));
     let again = lane.command(InstanceCommand::Retry(IntentNumber(1), keyed.clone()));
     let digest = "of another request".to_owned();
-    let other = RequestKey { digest, ..request_key("k") };
+    let other = RequestKey {
+        digest,
+        ..request_key("k")
+    };
     keyed.request.idempotency_key = Some(other);
     let reused = lane.command(InstanceCommand::Patch(disk(20), keyed));
     assert_eq!(reused, Err(InstanceEventError::KeyReused));
