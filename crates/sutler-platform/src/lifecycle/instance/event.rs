@@ -6,6 +6,7 @@ use crate::author::Author;
 use crate::lifecycle::instance::Source;
 use crate::lifecycle::intent::{Abandonment, IntentCause, IntentNumber, OnFailure};
 use crate::lifecycle::orphan::OrphanResult;
+use crate::lifecycle::request_key::RequestKey;
 use crate::preflight::Violation;
 use crate::spec::{Spec, SpecPatch};
 use serde::{Deserialize, Serialize};

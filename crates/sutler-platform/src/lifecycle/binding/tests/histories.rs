@@ -2,7 +2,7 @@
 //!
 //! People and the expiry chore interfere, operations are claimed, binds arrive late. The broker is in `broker.rs`.
 
-use super::fixtures::{facts, osb_id, person};
+use super::fixtures::{facts, osb_id, person, request_key};
 use super::world::World;
 use crate::lifecycle::binding::{
     BindFacts, BindingCommand, BindingEffect, BindingEventError, Event, InstanceReadiness,

@@ -1,7 +1,9 @@
 //! Holds the rules to `tests/transitions/binding.txt`: every row, and a row for every state and event.
 
 use super::answers::{answer, unfit};
-use super::fixtures::{NOW, context, create_request, details, facts, moment, person, policy};
+use super::fixtures::{
+    NOW, context, create_request, details, facts, moment, person, policy, request_key,
+};
 use super::states::{STATES, binding};
 use super::words;
 use crate::lifecycle::binding::{

@@ -1,7 +1,7 @@
 //! Rules that a table of single states and events cannot show: histories of several people, bounds, and choices of a
 //! broker.
 
-use super::fixtures::{disk, facts, operation, person, said, small};
+use super::fixtures::{disk, facts, operation, person, request_key, said, small};
 use super::meanings::{rejected, succeeded};
 use crate::lifecycle::instance::{
     ChangeFacts, ConditionStatus, InstanceCommand, InstanceEffect, InstanceEventError,
@@ -11,6 +11,7 @@ use crate::lifecycle::intent::{
     CancelledBy, DependencyReason, HoldReason, IntentCause, IntentEnd, IntentNumber, IntentState,
     OnFailure,
 };
+use crate::lifecycle::request_key::RequestKey;
 use crate::spec::Spec;
 use crate::spec::samples::{label_patch, plan, plan_patch, spec};
 use serde_json::json;

@@ -1,7 +1,7 @@
 //! Holds the rules to `tests/transitions/instance.txt`: every row, and a row for every state and event.
 
 use super::fixtures::{
-    NOW, STATES, context, disk, facts, instance, moment, osb_id, person, policy, small,
+    NOW, STATES, context, disk, facts, instance, moment, osb_id, person, policy, request_key, small,
 };
 use super::meanings::{failed, message, retry, succeeded};
 use super::words;
