@@ -1,10 +1,12 @@
 //! What people ask for: read, ask the rules, commit, answer. Nothing here sends anything to a broker.
 //!
 //! Each command is one decision in one commit; another writer that is first makes it decide again, on what is stored then.
-//! `change_options.rs` is what every change has, `plan_search.rs` finds plans by their names, `instance_commit.rs` has the
+//! `change_options.rs` is what every change has, `plan_search.rs` finds plans by their names, `broker_ids.rs`
+//! refuses ids that are taken, `instance_commit.rs` has the
 //! steps that all commands about instances share; then one file per resource.
 
 mod bindings;
+mod broker_ids;
 mod change_options;
 mod command_error;
 mod create_instance;

@@ -10,5 +10,6 @@ pub mod intent;
 #[cfg(test)]
 mod meaning_table;
 pub mod orphan;
+pub mod request_key;
 #[cfg(test)]
 mod transition_table;

@@ -199,7 +199,7 @@ mod tests {
             let patch = InstancePatch::default();
             is_send(&platform.patch_instance(name, name, &patch, options));
             is_send(&platform.delete_instance(name, name, true, &options.author));
-            is_send(&platform.abandon_instance(name, name, &options.author));
+            is_send(&platform.abandon_instance(name, name, &options.author.clone().into()));
         }
         let _ = check;
     }

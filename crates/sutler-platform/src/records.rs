@@ -4,6 +4,7 @@
 //! every document) and one file per kind. How decisions become commits is in `writes/`; rules are in `lifecycle/`.
 
 mod binding_record;
+mod broker_id_record;
 mod broker_record;
 mod broker_state_record;
 mod catalog_record;
@@ -19,6 +20,7 @@ mod resource_name;
 mod secret_record;
 mod terms;
 
+pub use broker_id_record::BrokerIdRecord;
 pub use broker_record::{
     BrokerAuthentication, BrokerLimits, BrokerOptions, BrokerRegistration, BrokerTls,
 };
@@ -28,9 +30,9 @@ pub use intent_record::{
     AttemptLog, IntentDetail, IntentProgress, IntentRequest, PreparedRequest, SendAttempt,
 };
 pub use keys::{
-    BINDING, BINDING_NAME, BROKER, BROKER_STATE, CATALOG_SYNC, INSTANCE, INSTANCE_NAME, NAMESPACE,
-    ORPHAN, PlatformKeys, REALM, REPLICA, SECRET, SECRET_USE, SERVICE_OFFERING, SERVICE_PLAN,
-    broker_queue, platform_queue, platform_realm,
+    BINDING, BINDING_NAME, BROKER, BROKER_BINDING_ID, BROKER_INSTANCE_ID, BROKER_STATE,
+    CATALOG_SYNC, INSTANCE, INSTANCE_NAME, NAMESPACE, ORPHAN, PlatformKeys, REALM, REPLICA, SECRET,
+    SECRET_USE, SERVICE_OFFERING, SERVICE_PLAN, broker_queue, platform_queue, platform_realm,
 };
 pub use name_record::NameRecord;
 pub use namespace_record::{NamespaceRecord, NamespaceState};

@@ -1,8 +1,9 @@
 //! What a request needs permission for, and who has it.
 //!
 //! Every route names its [`Permission`] in `route_table.rs`, and [`AccessSettings::allows`] is the only place that
-//! decides. Today every authenticated author has every permission but two, which the configuration grants by name;
-//! roles and grants of a namespace will be decided here too. Authentication is the server's (`sutler_server::Auth`).
+//! decides. Today every authenticated author may read and change instances, bindings and secrets of every namespace; the
+//! configuration grants all else by name. Roles and grants of a namespace will be decided here too. Authentication is the
+//! server's (`sutler_server::Auth`).
 
 use crate::author::Author;
 
@@ -53,6 +54,8 @@ impl Permission {
 /// other author, e.g. `token:https://issuer#42`: the name in a token is chosen by its issuer and grants nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessSettings {
+    /// Who may manage brokers, namespaces, orphans and the intents of others.
+    pub operators: Vec<String>,
     /// Who may give up what a broker may still have.
     pub abandon: Vec<String>,
     /// Who may read credentials.
@@ -67,14 +70,14 @@ impl AccessSettings {
         match permission {
             Permission::Abandon => is_listed(&self.abandon, author),
             Permission::Credentials => is_listed(&self.credentials, author),
+            Permission::IntentManage
+            | Permission::NamespaceManage
+            | Permission::BrokerManage
+            | Permission::OrphanManage => is_listed(&self.operators, author),
             Permission::Public
             | Permission::Read
             | Permission::Change
-            | Permission::SecretWrite
-            | Permission::IntentManage
-            | Permission::NamespaceManage
-            | Permission::BrokerManage
-            | Permission::OrphanManage => true,
+            | Permission::SecretWrite => true,
         }
     }
 
@@ -115,6 +118,7 @@ mod tests {
     fn listed(names: &[&str]) -> AccessSettings {
         let names: Vec<String> = names.iter().map(|it| (*it).to_owned()).collect();
         AccessSettings {
+            operators: names.clone(),
             abandon: names.clone(),
             credentials: names.clone(),
             impersonators: names,
@@ -122,10 +126,17 @@ mod tests {
     }
 
     #[test]
-    fn credentials_and_abandon_are_granted_by_name_only() {
+    fn what_concerns_others_is_granted_by_name_only() {
         let nobody = AccessSettings::default();
         let access = listed(&["ada"]);
-        for permission in [Permission::Credentials, Permission::Abandon] {
+        for permission in [
+            Permission::Credentials,
+            Permission::Abandon,
+            Permission::IntentManage,
+            Permission::NamespaceManage,
+            Permission::BrokerManage,
+            Permission::OrphanManage,
+        ] {
             assert!(!nobody.allows(&user("ada"), permission));
             assert!(access.allows(&user("ada"), permission));
             assert!(!access.allows(&user("bob"), permission));

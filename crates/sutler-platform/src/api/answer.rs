@@ -1,5 +1,6 @@
 //! Answers of handlers: a response, or a change that was accepted as an intent and may be waited for.
 
+use super::entity_tag::tag_of_instance;
 use super::problem::Problem;
 use super::problem_word::ProblemWord;
 use super::requested_sync::RequestedSync;
@@ -13,6 +14,7 @@ use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION};
 use axum::http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
+use std::fmt::Display;
 use std::time::Duration;
 use sutler_journal::{Key, OperationId};
 use tokio::time::Instant;
@@ -55,9 +57,9 @@ impl HandlerAnswer {
         Self::Ready(json(status, document))
     }
 
-    /// A document whose revision is its entity tag.
-    pub(super) fn tagged(status: StatusCode, document: &impl Serialize, revision: u64) -> Self {
-        Self::Ready(tagged(status, document, revision))
+    /// A document with its entity tag.
+    pub(super) fn tagged(status: StatusCode, document: &impl Serialize, tag: impl Display) -> Self {
+        Self::Ready(tagged(status, document, tag))
     }
 
     /// Nothing to show.
@@ -119,7 +121,11 @@ pub(super) async fn shown_instance(
     status: StatusCode,
 ) -> Result<HandlerAnswer, Problem> {
     let document = instance_document(platform, instance).await?;
-    Ok(HandlerAnswer::tagged(status, &document, instance.revision))
+    Ok(HandlerAnswer::tagged(
+        status,
+        &document,
+        tag_of_instance(instance),
+    ))
 }
 
 /// A binding as it is now.
@@ -141,7 +147,7 @@ impl AcceptedChange {
             response.headers_mut().insert(LOCATION, location);
         }
         if let ChangedResource::Instance(instance) = &self.resource {
-            let tag = entity_tag(instance.revision);
+            let tag = entity_tag(tag_of_instance(instance));
             response.headers_mut().insert(ETAG, tag);
         }
         Ok(response)
@@ -312,7 +318,7 @@ impl ChangedResource {
         match self {
             Self::Instance(instance) => {
                 let document = instance_document(platform, instance).await?;
-                Ok(tagged(status, &document, instance.revision))
+                Ok(tagged(status, &document, tag_of_instance(instance)))
             }
             Self::Binding(binding) => {
                 let document = binding_document(platform, binding).await?;
@@ -335,19 +341,19 @@ fn cancellation(by: &CancelledBy) -> String {
     }
 }
 
-fn entity_tag(revision: u64) -> HeaderValue {
-    let tag = HeaderValue::from_str(&format!("\"{revision}\""));
+fn entity_tag(tag: impl Display) -> HeaderValue {
+    let tag = HeaderValue::from_str(&format!("\"{tag}\""));
     tag.unwrap_or_else(|_| HeaderValue::from_static("\"0\""))
 }
 
-/// A JSON response whose entity tag is a revision.
+/// A JSON response with an entity tag.
 pub(super) fn tagged(
     status: StatusCode,
     document: &impl Serialize,
-    revision: u64,
+    tag: impl Display,
 ) -> Response<Body> {
     let mut response = json(status, document);
-    response.headers_mut().insert(ETAG, entity_tag(revision));
+    response.headers_mut().insert(ETAG, entity_tag(tag));
     response
 }
 

@@ -1,6 +1,7 @@
 //! A request as handlers see it: its author may ask it, its head, inputs and body were read within their limits.
 
 use super::access::{AccessSettings, Permission};
+use super::bodies::SourceBody;
 use super::path_pattern::PathNames;
 use super::problem::Problem;
 use super::problem_word::ProblemWord;
@@ -8,11 +9,14 @@ use super::request_body::{BodyMedia, OrderBody, read_json, read_order};
 use super::request_inputs::RequestInputs;
 use crate::author::Author;
 use crate::commands::ChangeOptions;
+use crate::lifecycle::instance::Source;
 use crate::lifecycle::intent::{IntentNumber, OnFailure};
+use crate::lifecycle::request_key::RequestKey;
 use crate::platform::Platform;
 use crate::records::ResourceName;
 use axum::http::HeaderMap;
 use serde::de::DeserializeOwned;
+use uuid::Uuid;
 
 /// A request.
 pub(super) struct ApiCall<'a> {
@@ -22,6 +26,8 @@ pub(super) struct ApiCall<'a> {
     pub access: &'a AccessSettings,
     /// Who asks.
     pub author: &'a Author,
+    /// The name of its route.
+    pub route: &'static str,
     /// Names in its path.
     pub names: &'a PathNames,
     /// Parameters and conditions.
@@ -83,13 +89,50 @@ impl ApiCall<'_> {
     /// Who asks for a change, under which conditions.
     pub(super) fn options(&self) -> ChangeOptions {
         ChangeOptions {
-            if_revision: self.inputs.revision(),
-            idempotency_key: self.inputs.idempotency_key.clone(),
+            if_uid: self.inputs.entity_tag().map(|tag| tag.uid),
+            if_revision: self.inputs.entity_tag().map(|tag| tag.revision),
+            idempotency_key: self.request_key(),
             on_failure: OnFailure::Skip,
             forced: self.inputs.force,
             dry_run: self.inputs.dry_run,
             ..ChangeOptions::by(self.author.clone())
         }
+    }
+
+    /// The revision that must be shown of the resource with this uid. The tag of another resource is refused.
+    pub(super) fn revision_of(&self, uid: Uuid) -> Result<Option<u64>, Problem> {
+        match self.inputs.entity_tag() {
+            Some(tag) if tag.uid != uid => {
+                let detail = "The entity tag is that of an earlier resource of this name.";
+                Err(Problem::new(ProblemWord::RevisionChanged, detail))
+            }
+            tag => Ok(tag.map(|tag| tag.revision)),
+        }
+    }
+
+    /// The key under which the request is accepted once: it stands for this author, route, path and body, and for nothing
+    /// else.
+    pub(super) fn request_key(&self) -> Option<RequestKey> {
+        let key = self.inputs.idempotency_key.as_ref()?;
+        let force: &[u8] = if self.inputs.force { b"force" } else { b"" };
+        let names = ["ns", "name", "seq"].map(|it| self.names.get(it).as_bytes());
+        let parts = [self.route.as_bytes(), force, self.body];
+        let parts: Vec<&[u8]> = parts.into_iter().chain(names).collect();
+        Some(RequestKey::of(self.author, key, &parts))
+    }
+
+    /// The object of another system that an instance follows. Only front ends name one: it stands for a key.
+    pub(super) fn source(&self, body: Option<SourceBody>) -> Result<Option<Source>, Problem> {
+        let Some(body) = body else {
+            return Ok(None);
+        };
+        let is_front_end =
+            self.author.impersonated_by.is_some() || self.access.may_impersonate(self.author);
+        if !is_front_end {
+            let detail = "Only front ends that the configuration names may send a source.";
+            return Err(Problem::new(ProblemWord::NotAllowed, detail));
+        }
+        body.source().map(Some)
     }
 
     /// Refuses a request whose author lacks a permission.

@@ -1,4 +1,5 @@
-//! A line of the audit for every requested change, and for every read of credentials.
+//! A line of the audit for every requested change, for every read of credentials, and for every refused request to act for
+//! another person.
 //!
 //! Lines name route, caller, subject and outcome; they hold no body, no reason and no secret. The program chooses where
 //! they go (`sutler_records::log_audit`).
@@ -10,7 +11,7 @@ use super::path_pattern::PathNames;
 use super::problem::Problem;
 use crate::author::Author;
 use crate::platform::Platform;
-use crate::records::REALM;
+use crate::records::{REALM, ResourceName};
 use sutler_journal::Outcome;
 use sutler_records::{AuditLine, AuditOutcome, audit_enabled, log_audit};
 
@@ -20,6 +21,60 @@ pub(super) struct AuditedRequest<'a> {
     pub author: &'a Author,
     pub names: &'a PathNames,
     pub request_id: &'a str,
+    /// The name of what it creates, if that is not in its path.
+    pub created: Option<ResourceName>,
+    /// Nothing is written.
+    pub is_dry_run: bool,
+    /// Its author wants to act for somebody else, and may not: that is audited of reads, too.
+    pub acts_for_others: bool,
+}
+
+impl<'a> AuditedRequest<'a> {
+    /// A request of this route.
+    pub(super) fn new(
+        route: &'a ApiRoute,
+        author: &'a Author,
+        names: &'a PathNames,
+        request_id: &'a str,
+    ) -> Self {
+        Self {
+            route,
+            author,
+            names,
+            request_id,
+            created: None,
+            is_dry_run: false,
+            acts_for_others: false,
+        }
+    }
+
+    fn is_audited(&self) -> bool {
+        let is_change = !self.route.method.is_read();
+        is_change || self.route.permission == Permission::Credentials || self.acts_for_others
+    }
+
+    /// What the request is about, by the names in its path, and by the name of what it creates.
+    fn subject(&self) -> String {
+        let created = self.created.as_ref().map_or("", ResourceName::as_str);
+        let [namespace, name, id, number] =
+            ["ns", "name", "id", "seq"].map(|it| self.names.get(it));
+        let parts = [namespace, name, created, id, number].into_iter();
+        let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+        parts.join("/")
+    }
+
+    fn note(&self, refusal: Option<&str>) -> Option<String> {
+        let front_end = self.author.impersonated_by.as_ref();
+        let notes = [
+            refusal.map(str::to_owned),
+            self.is_dry_run.then(|| "dry run".to_owned()),
+            self.acts_for_others
+                .then(|| "wants to act for somebody else".to_owned()),
+            front_end.map(|front_end| format!("sent by {front_end}")),
+        ];
+        let notes: Vec<String> = notes.into_iter().flatten().collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
+    }
 }
 
 /// Writes a line, if the request is one that is audited.
@@ -27,7 +82,7 @@ pub(super) fn audit(
     request: &AuditedRequest<'_>,
     answered: Result<(&HandlerAnswer, &Platform), &Problem>,
 ) {
-    if !is_audited(request.route) || !audit_enabled() {
+    if !request.is_audited() || !audit_enabled() {
         return;
     }
     let (outcome, operation, refusal) = match answered {
@@ -39,8 +94,8 @@ pub(super) fn audit(
         Ok((HandlerAnswer::Ready(_), _)) => (AuditOutcome::Ended(Outcome::Succeeded), None, None),
         Err(problem) => (AuditOutcome::Refused, None, Some(problem.word().word())),
     };
-    let subject = subject(request.names);
-    let note = note(request.author, refusal);
+    let subject = request.subject();
+    let note = request.note(refusal);
     let is_binding = request.route.path.contains("/bindings");
     let line = AuditLine {
         caller: Some(&request.author.uid),
@@ -53,26 +108,4 @@ pub(super) fn audit(
         ..AuditLine::default()
     };
     log_audit(request.route.name, outcome, &line);
-}
-
-fn is_audited(route: &ApiRoute) -> bool {
-    !route.method.is_read() || route.permission == Permission::Credentials
-}
-
-/// What the request is about, by the names in its path.
-fn subject(names: &PathNames) -> String {
-    let parts = ["ns", "name", "id", "seq"].map(|name| names.get(name));
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    parts.join("/")
-}
-
-fn note(author: &Author, refusal: Option<&str>) -> Option<String> {
-    let front_end = author.impersonated_by.as_ref();
-    let front_end = front_end.map(|front_end| format!("sent by {front_end}"));
-    let parts: Vec<String> = refusal
-        .map(str::to_owned)
-        .into_iter()
-        .chain(front_end)
-        .collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
 }

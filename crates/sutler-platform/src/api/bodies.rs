@@ -5,13 +5,14 @@
 
 mod binding_body;
 mod broker_body;
+mod broker_destination;
 mod instance_body;
 mod namespace_body;
 mod secret_body;
 
 pub(crate) use binding_body::BindingBody;
 pub(crate) use broker_body::{BrokerBody, BrokerLimitsBody, BrokerOptionsBody};
-pub(crate) use instance_body::{InstanceBody, InstancePatchBody};
+pub(crate) use instance_body::{InstanceBody, InstancePatchBody, SourceBody};
 pub(crate) use namespace_body::NamespaceBody;
 pub(crate) use secret_body::SecretBody;
 

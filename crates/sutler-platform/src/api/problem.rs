@@ -107,6 +107,17 @@ impl Problem {
         problem
     }
 
+    /// A part of the body that is valid, and not possible here.
+    pub(crate) fn broken_field(pointer: &str, reason: impl Into<String>) -> Self {
+        let mut problem = Self::new(ProblemWord::RulesBroken, "The change breaks a rule.");
+        problem.0.body.violations.push(FieldViolation {
+            pointer: pointer.to_owned(),
+            sentence: sentence(reason.into()),
+            rule: None,
+        });
+        problem
+    }
+
     /// Something that does not exist, e.g. a namespace.
     pub(crate) fn no_such(kind: &str, name: &str) -> Self {
         let name: String = name.chars().take(NAME_CHARS_SHOWN).collect();
@@ -253,6 +264,8 @@ impl From<InstanceEventError> for Problem {
             | InstanceEventError::AlreadyExists
             | InstanceEventError::Gone
             | InstanceEventError::TooManyPending
+            | InstanceEventError::KeyReused
+            | InstanceEventError::TooManyUses
             | InstanceEventError::RevisionChanged { .. }
             | InstanceEventError::Deleting
             | InstanceEventError::Busy
@@ -278,6 +291,7 @@ impl From<BindingEventError> for Problem {
             | BindingEventError::InstanceUnusable
             | BindingEventError::Deleting
             | BindingEventError::NotBound
+            | BindingEventError::KeyReused
             | BindingEventError::TooManyGenerations
             | BindingEventError::NotDeleting
             | BindingEventError::NotDue
@@ -303,6 +317,7 @@ impl From<CommandError> for Problem {
             | CommandError::NoSecret(_)
             | CommandError::SecretInUse(_)
             | CommandError::NameTaken(_)
+            | CommandError::BrokerIdTaken
             | CommandError::Author(_)
             | CommandError::TooLarge(_)
             | CommandError::Contended

@@ -63,6 +63,8 @@ pub(crate) enum ProblemWord {
     RulesBroken,
     /// The broker has rejected the same change before.
     RejectedBefore,
+    /// Another request was sent with the key.
+    KeyReused,
     /// What was confirmed then is not kept.
     NotKept,
     /// The broker rejected the change, and nothing has changed.
@@ -117,6 +119,7 @@ impl ProblemWord {
             Self::UnsupportedMediaType => "unsupported_media_type",
             Self::RulesBroken => "rules_broken",
             Self::RejectedBefore => "rejected_before",
+            Self::KeyReused => "key_reused",
             Self::NotKept => "not_kept",
             Self::Rejected => "rejected",
             Self::Failed => "failed",
@@ -159,6 +162,7 @@ impl ProblemWord {
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::RulesBroken
             | Self::RejectedBefore
+            | Self::KeyReused
             | Self::NotKept
             | Self::Rejected
             | Self::Failed => StatusCode::UNPROCESSABLE_ENTITY,
@@ -199,6 +203,7 @@ impl ProblemWord {
             Self::UnsupportedMediaType => "The body has another media type",
             Self::RulesBroken => "The change is not possible",
             Self::RejectedBefore => "The broker rejected the same change before",
+            Self::KeyReused => "The key belongs to another request",
             Self::NotKept => "What was confirmed then is not kept",
             Self::Rejected => "The broker rejected the change",
             Self::Failed => "The change failed",
@@ -250,6 +255,7 @@ impl ProblemWord {
             | Self::TooLarge
             | Self::UriTooLong
             | Self::RulesBroken
+            | Self::KeyReused
             | Self::NotKept
             | Self::PreconditionRequired
             | Self::HeadersTooLarge => None,
@@ -272,8 +278,11 @@ impl ProblemWord {
             InstanceEventError::AlreadyExists => Self::AlreadyExists,
             InstanceEventError::Gone => Self::Gone,
             InstanceEventError::Violations(_) => Self::RulesBroken,
-            InstanceEventError::TooManyPending => Self::TooManyPending,
+            InstanceEventError::TooManyPending | InstanceEventError::TooManyUses => {
+                Self::TooManyPending
+            }
             InstanceEventError::RejectedBefore(_) => Self::RejectedBefore,
+            InstanceEventError::KeyReused => Self::KeyReused,
             InstanceEventError::RevisionChanged { .. } => Self::RevisionChanged,
             InstanceEventError::Deleting => Self::Deleting,
             InstanceEventError::Busy => Self::Busy,
@@ -300,6 +309,7 @@ impl ProblemWord {
             | BindingEventError::NotDeleting
             | BindingEventError::NotDue => Self::WrongState,
             BindingEventError::WrongIntent(..) => Self::WrongIntent,
+            BindingEventError::KeyReused => Self::KeyReused,
             BindingEventError::OutOfDate => Self::Contended,
         }
     }
@@ -315,7 +325,7 @@ impl ProblemWord {
                 Self::Deleting
             }
             CommandError::NamespaceInUse(_) | CommandError::SecretInUse(_) => Self::InUse,
-            CommandError::NameTaken(_) => Self::AlreadyExists,
+            CommandError::NameTaken(_) | CommandError::BrokerIdTaken => Self::AlreadyExists,
             CommandError::Invalid { .. } => Self::Invalid,
             CommandError::Author(_) => Self::NotAllowed,
             CommandError::TooLarge(_) => Self::TooLarge,

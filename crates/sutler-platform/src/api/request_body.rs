@@ -71,7 +71,8 @@ impl OrderBody {
     }
 }
 
-fn check_media(media: BodyMedia, headers: &HeaderMap) -> Result<(), Problem> {
+/// Refuses a body of another media type.
+pub(crate) fn check_media(media: BodyMedia, headers: &HeaderMap) -> Result<(), Problem> {
     let named = headers.get(CONTENT_TYPE).and_then(|it| it.to_str().ok());
     let named = named.and_then(|it| it.split(';').next()).unwrap_or("");
     let is = |accepted: &str| named.trim().eq_ignore_ascii_case(accepted);

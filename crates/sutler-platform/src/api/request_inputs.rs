@@ -3,6 +3,7 @@
 //! Every route lists its inputs in `route_table.rs`. An unknown parameter, and a condition that a route would ignore, is
 //! refused: neither a misspelt filter nor a condition is ever without effect.
 
+use super::entity_tag::EntityTag;
 use super::page_cursor;
 use super::problem::Problem;
 use super::time_span::TimeSpan;
@@ -78,7 +79,7 @@ pub(crate) enum RevisionCondition {
     /// The one that is shown, whichever it is.
     Any,
     /// This one.
-    Exactly(u64),
+    Exactly(EntityTag),
     /// There is no resource.
     Absent,
 }
@@ -192,9 +193,9 @@ impl RequestInputs {
     }
 
     /// The revision that must be shown, of a resource that exists.
-    pub(crate) fn revision(&self) -> Option<u64> {
+    pub(crate) fn entity_tag(&self) -> Option<EntityTag> {
         match self.condition {
-            Some(RevisionCondition::Exactly(revision)) => Some(revision),
+            Some(RevisionCondition::Exactly(tag)) => Some(tag),
             Some(RevisionCondition::Any | RevisionCondition::Absent) | None => None,
         }
     }
@@ -296,14 +297,12 @@ fn condition(
         (None, Some(_)) => Err(Problem::invalid("If-None-Match must be `*` here.")),
         (Some("*"), None) => Ok(Some(RevisionCondition::Any)),
         (Some(tag), None) => {
-            let number = tag.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
-            let number = number.and_then(|it| it.parse().ok());
-            let number = number.ok_or_else(|| {
-                Problem::invalid(
-                    "If-Match must be one entity tag as ETag has it, e.g. \"7\", or `*`.",
-                )
+            let text = tag.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+            let tag = text.and_then(|it| it.parse().ok());
+            let tag = tag.ok_or_else(|| {
+                Problem::invalid("If-Match must be one entity tag as ETag had it, or `*`.")
             })?;
-            Ok(Some(RevisionCondition::Exactly(number)))
+            Ok(Some(RevisionCondition::Exactly(tag)))
         }
         (None, None) => Ok(None),
     }

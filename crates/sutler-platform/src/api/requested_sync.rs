@@ -1,6 +1,7 @@
 //! A requested sync of a broker's catalog, whose end the request may wait for.
 
 use super::answer::tagged;
+use super::entity_tag::tag_of_broker;
 use super::problem::Problem;
 use super::views::BrokerDocument;
 use crate::platform::Platform;
@@ -59,6 +60,6 @@ impl RequestedSync {
             false => StatusCode::ACCEPTED,
         };
         let document = BrokerDocument::of(&self.registration, state);
-        tagged(status, &document, self.registration.revision)
+        tagged(status, &document, tag_of_broker(&self.registration))
     }
 }

@@ -2,17 +2,19 @@
 //!
 //! The order: size, path, authentication, method, permission, inputs, body, a place to run in. So an
 //! unauthenticated caller can find out only which paths exist, and a caller without the permission causes no read of the
-//! store. What an authenticated caller is refused is in the audit. A request that waits for the end of its intent gives
+//! store. What an authenticated caller is refused is in the audit. What is left
+//! after the body is in `permitted_request.rs`. A request that waits for the end of its intent gives
 //! its place back first. `serve.rs` serves it on a port.
 
 use super::access::{AccessSettings, Permission};
 use super::answer::HandlerAnswer;
-use super::api_call::ApiCall;
-use super::api_route::{ApiRoute, BASE, RouteMethod};
+use super::api_route::{ApiRoute, BASE};
 use super::audit_line::{AuditedRequest, audit};
+use super::browser_request::{refuse_other_media, refuse_other_sites};
 use super::health::PlatformHealth;
 use super::on_behalf::represented_person;
 use super::path_pattern::PathNames;
+use super::permitted_request::PermittedRequest;
 use super::problem::Problem;
 use super::problem_word::ProblemWord;
 use super::request_inputs::RequestInputs;
@@ -28,14 +30,12 @@ use std::time::Duration;
 use sutler_journal::catch_panic;
 use sutler_server::metrics::{self, LimitKind};
 use sutler_server::{
-    Admission, Auth, BodyLimits, Caller, CallerPermit, ErrorResponse, Probes, RequestClass,
-    RequestContext, read_body,
+    Admission, Auth, BodyLimits, Caller, CallerPermit, ErrorResponse, Probes, RequestContext,
+    read_body,
 };
 
 /// Header with the id of a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Header by which a browser says whose page sends a request.
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Path of the page of metrics.
 const METRICS: &str = "/metrics";
 /// Longest id of a request that is taken over, in bytes.
@@ -45,8 +45,8 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 pub(super) struct RestApi {
     pub platform: Platform,
     pub auth: Auth,
-    pub access: AccessSettings,
-    pub admission: Admission,
+    pub access: Arc<AccessSettings>,
+    pub admission: Arc<Admission>,
     pub body: BodyLimits,
     pub probes: Probes,
     pub health: Arc<PlatformHealth>,
@@ -59,6 +59,12 @@ struct AuthoredRequest {
     author: Author,
     /// Its share of the limits of its caller; none without a caller.
     permit: Option<CallerPermit>,
+}
+
+impl AuthoredRequest {
+    fn audited<'a>(&'a self, request_id: &'a str) -> AuditedRequest<'a> {
+        AuditedRequest::new(self.route, &self.author, &self.names, request_id)
+    }
 }
 
 impl RestApi {
@@ -125,20 +131,27 @@ impl RestApi {
         B: hyper::body::Body<Data = Bytes> + Send,
     {
         let authored = self.authored(parts, context).await?;
-        let audited = AuditedRequest {
-            route: authored.route,
-            author: &authored.author,
-            names: &authored.names,
-            request_id: context.request_id(),
-        };
-        let (answer, wait) = match self.call(&authored, parts, body).await {
-            Ok(answered) => answered,
+        let (inputs, body) = match self.permitted(&authored, parts, body).await {
+            Ok(read) => read,
             Err(problem) => {
-                audit(&audited, Err(&problem));
+                audit(&authored.audited(context.request_id()), Err(&problem));
                 return Err(problem);
             }
         };
-        audit(&audited, Ok((&answer, &self.platform)));
+        let (wait, permit) = (inputs.wait, authored.permit);
+        let request = PermittedRequest {
+            platform: self.platform.clone(),
+            access: self.access.clone(),
+            admission: self.admission.clone(),
+            route: authored.route,
+            names: authored.names,
+            author: authored.author,
+            request_id: context.request_id().to_owned(),
+            inputs,
+            headers: parts.headers.clone(),
+            body,
+        };
+        let answer = request.answer().await?;
         match answer {
             HandlerAnswer::Ready(response) => Ok(response),
             HandlerAnswer::Accepted(change) => {
@@ -148,12 +161,12 @@ impl RestApi {
                 }
                 let pending = change.pending(&self.platform);
                 let waited = |within| change.waited(&self.platform, within);
-                self.wait(wait, authored.permit, pending, waited).await
+                self.wait(wait, permit, pending, waited).await
             }
             HandlerAnswer::Syncing(sync) => {
                 let pending = sync.pending(&self.platform);
                 let waited = |within| sync.waited(&self.platform, within);
-                self.wait(wait, authored.permit, pending, waited).await
+                self.wait(wait, permit, pending, waited).await
             }
         }
     }
@@ -178,7 +191,19 @@ impl RestApi {
         let (author, permit) = if route.permission == Permission::Public {
             (Author::of_caller(&Caller::anonymous()), None)
         } else {
-            let (author, permit) = self.authenticate(parts, context).await?;
+            let (caller, permit) = self.caller(parts, context).await?;
+            let author = match self.acting(parts, &caller) {
+                Ok(author) => author,
+                Err(problem) => {
+                    let refused = AuditedRequest {
+                        author: &caller,
+                        acts_for_others: true,
+                        ..AuditedRequest::new(route, &caller, &names, context.request_id())
+                    };
+                    audit(&refused, Err(&problem));
+                    return Err(problem);
+                }
+            };
             (author, Some(permit))
         };
         Ok(AuthoredRequest {
@@ -189,52 +214,35 @@ impl RestApi {
         })
     }
 
-    /// Checks permission and inputs, reads the body, takes a place, and calls the handler. Returns how long the answer may
-    /// wait, too.
-    async fn call<B>(
+    /// Checks permission and inputs, and reads the body.
+    async fn permitted<B>(
         &self,
         request: &AuthoredRequest,
         parts: &Parts,
         body: B,
-    ) -> Result<(HandlerAnswer, Option<Duration>), Problem>
+    ) -> Result<(RequestInputs, Bytes), Problem>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
     {
         let route = request.route;
-        let class = match route.method.is_read() {
-            true => RequestClass::Read,
-            false => RequestClass::Change,
-        };
+        let is_read = route.method.is_read();
         if !self.access.allows(&request.author, route.permission) {
             return Err(Problem::lacks(route.permission));
         }
-        if class == RequestClass::Change {
-            refuse_other_sites(&parts.headers)?;
+        if !is_read {
+            refuse_other_sites(parts)?;
         }
         let query = parts.uri.query().unwrap_or_default();
-        let is_read = route.method.is_read();
         let inputs = RequestInputs::parse(route.inputs, query, &parts.headers, is_read)?;
-        let bytes = match (&request.permit, class) {
-            (Some(permit), RequestClass::Change) => {
+        let bytes = match &request.permit {
+            Some(permit) if !is_read => {
                 let mut budget = self.admission.body_budget(permit);
                 read_body(body, self.body, &mut budget).await?
             }
-            (Some(_) | None, RequestClass::Read | RequestClass::Change) => Bytes::new(),
+            Some(_) | None => Bytes::new(),
         };
-        // Taken after the body, so that a slow sender holds no place.
-        let _slot = self.admission.acquire_slot(class).await?;
-        let call = ApiCall {
-            platform: &self.platform,
-            access: &self.access,
-            author: &request.author,
-            names: &request.names,
-            inputs: &inputs,
-            headers: &parts.headers,
-            body: &bytes,
-            creates_by_name: route.method == RouteMethod::Put,
-        };
-        let answer = (route.handler)(&call).await?;
-        Ok((answer, inputs.wait))
+        refuse_other_media(parts, &bytes)?;
+        Ok((inputs, bytes))
     }
 
     /// Who asks, for whom; counted against the limits of the one who is authenticated.
@@ -243,19 +251,35 @@ impl RestApi {
         parts: &Parts,
         context: &RequestContext,
     ) -> Result<(Author, CallerPermit), Problem> {
+        let (caller, permit) = self.caller(parts, context).await?;
+        Ok((self.acting(parts, &caller)?, permit))
+    }
+
+    /// Who is authenticated.
+    async fn caller(
+        &self,
+        parts: &Parts,
+        context: &RequestContext,
+    ) -> Result<(Author, CallerPermit), Problem> {
         let caller = self.auth.admit(&parts.headers, &parts.extensions).await?;
         context.set_caller(&caller);
         let caller = Author::of_caller(&caller);
         let permit = self.admission.admit_caller(&caller.uid).await?;
-        let author = match represented_person(&parts.headers)? {
-            None => caller,
-            Some(person) if self.access.may_impersonate(&caller) => caller.acting_for(person),
+        Ok((caller, permit))
+    }
+
+    /// For whom a caller asks.
+    fn acting(&self, parts: &Parts, caller: &Author) -> Result<Author, Problem> {
+        match represented_person(&parts.headers)? {
+            None => Ok(caller.clone()),
+            Some(person) if self.access.may_impersonate(caller) => {
+                Ok(caller.clone().acting_for(person))
+            }
             Some(_) => {
                 let detail = "Only front ends that the configuration names may act for others.";
-                return Err(Problem::new(ProblemWord::NotAllowed, detail));
+                Err(Problem::new(ProblemWord::NotAllowed, detail))
             }
-        };
-        Ok((author, permit))
+        }
     }
 
     fn check_size(&self, parts: &Parts) -> Result<(), Problem> {
@@ -296,18 +320,6 @@ impl RestApi {
         match place.until_drain(waited(wait)).await {
             Some(response) => response,
             None => pending.await,
-        }
-    }
-}
-
-/// Refuses a change that a page of another site makes a browser send: the browser adds the credentials of its user.
-fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Problem> {
-    let site = headers.get(FETCH_SITE).map(HeaderValue::as_bytes);
-    match site {
-        None | Some(b"same-origin" | b"none") => Ok(()),
-        Some(_) => {
-            let detail = "Changes are not taken from pages of other sites.";
-            Err(Problem::new(ProblemWord::NotAllowed, detail))
         }
     }
 }

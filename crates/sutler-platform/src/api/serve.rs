@@ -58,8 +58,8 @@ impl PlatformServer {
         let api = RestApi {
             platform,
             auth: settings.auth,
-            access: settings.access,
-            admission: Admission::new(shared),
+            access: Arc::new(settings.access),
+            admission: Arc::new(Admission::new(shared)),
             body: settings.body,
             probes,
             health,

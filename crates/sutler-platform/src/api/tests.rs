@@ -4,6 +4,8 @@
 //! brokers do with it is tested with the executor.
 
 mod access;
+mod audit;
+mod broker_ids;
 mod brokers;
 mod changes;
 mod conditions;
@@ -32,7 +34,7 @@ use sutler_client::wire::{
     Answer as BrokerAnswer, EgressPolicy, InvalidConnectionError, Request as BrokerRequest,
     TransportError,
 };
-use sutler_journal::{Commit, Key, KeyRing, MemoryStore, StoreTime};
+use sutler_journal::{Commit, Key, KeyRing, MemoryStore, Store, StoreTime};
 use sutler_osb::ServiceOffering;
 use sutler_records::{LoadedDocument, StoreClock};
 use sutler_server::{
@@ -78,7 +80,7 @@ impl BrokerTransport for Silence {
     }
 }
 
-/// An API with the users `ada`, `bob` and `kube`. Bob may abandon and read credentials, Kube may act for others.
+/// An API with the users `ada`, `bob` and `kube`. Ada is an operator, Bob may abandon and read credentials, Kube may act for others.
 struct TestApi(RestApi);
 
 /// An answer.
@@ -104,8 +106,12 @@ impl TestReply {
 
 impl TestApi {
     async fn start() -> Self {
+        Self::over(Arc::new(MemoryStore::new())).await
+    }
+
+    async fn over(store: Arc<dyn Store>) -> Self {
         let platform = Platform::start(PlatformParts {
-            store: Arc::new(MemoryStore::new()),
+            store,
             keys: Arc::new(KeyRing::ephemeral()),
             connector: Arc::new(SilentBroker(
                 HttpConnector::new(EgressPolicy::public_only()),
@@ -128,12 +134,13 @@ impl TestApi {
         Self(RestApi {
             platform,
             auth: auth.expect("users"),
-            access: AccessSettings {
+            access: Arc::new(AccessSettings {
+                operators: vec!["ada".to_owned()],
                 abandon: vec!["bob".to_owned()],
                 credentials: vec!["bob".to_owned()],
                 impersonators: vec!["kube".to_owned()],
-            },
-            admission: Admission::new(shared),
+            }),
+            admission: Arc::new(Admission::new(shared)),
             body: BodyLimits {
                 bytes_max: BODY_BYTES_MAX,
                 within: Duration::from_secs(5),

@@ -30,6 +30,7 @@ pub(crate) use secret_view::SecretView;
 
 use crate::author::Author;
 use crate::lifecycle::instance::{ConditionStatus, Tombstone};
+use crate::lifecycle::intent::Abandonment;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -99,6 +100,23 @@ impl TombstoneView {
             Tombstone::Abandoned(at) => ("abandoned", *at),
         };
         Self { how, at }
+    }
+}
+
+/// Who gave something up, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct AbandonmentView {
+    by: AuthorView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl AbandonmentView {
+    fn of(abandonment: &Abandonment) -> Self {
+        Self {
+            by: AuthorView::of(&abandonment.by),
+            reason: abandonment.reason.clone(),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Commands about bindings: create, delete, rotate, and those about their intents.
 
+use super::broker_ids::check_binding_id;
 use super::command_error::CommandError;
 use super::instance_commit::{LoadedInstance, load_instance};
 use super::namespaces::active_namespace;
@@ -14,7 +15,8 @@ use crate::lifecycle::binding::{
     Event, InstanceReadiness, RotateRequest, RotationPolicy, TargetResource, Transforms,
 };
 use crate::lifecycle::instance::{Instance, InstancePhase};
-use crate::lifecycle::intent::IntentNumber;
+use crate::lifecycle::intent::{Abandonment, IntentNumber};
+use crate::lifecycle::request_key::RequestKey;
 use crate::platform::Platform;
 use crate::preflight::{
     BindCheck, PlanFacts, PreflightFacts, PreflightRequest, RequestedParameters, Violation,
@@ -70,7 +72,7 @@ impl Platform {
         namespace: &ResourceName,
         wanted: &WantedBinding,
         by: &Author,
-        idempotency_key: Option<&str>,
+        idempotency_key: Option<&RequestKey>,
     ) -> Result<BindingOutcome, CommandError> {
         check_author(by)?;
         active_namespace(&self.context, namespace).await?;
@@ -83,6 +85,9 @@ impl Platform {
                 return Ok(outcome);
             }
             let loaded = load_instance(context, namespace, &wanted.instance).await?;
+            if let Some(id) = &wanted.osb_id {
+                check_binding_id(context, loaded.instance.broker, id).await?;
+            }
             let request = create_request(&loaded, wanted, by, idempotency_key);
             let command = BindingCommand::Create(Box::new(request));
             let event = Event::Command(Box::new(command));
@@ -118,18 +123,14 @@ impl Platform {
         &self,
         namespace: &ResourceName,
         name: &ResourceName,
-        idempotency_key: Option<&str>,
+        idempotency_key: Option<&RequestKey>,
     ) -> Result<Option<BindingOutcome>, CommandError> {
         let binding = match self.binding(namespace, name).await {
             Ok(binding) => binding,
             Err(CommandError::Binding(BindingEventError::NotFound)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let keys = binding.idempotency_keys.iter();
-        let known = keys
-            .rev()
-            .find(|(key, _)| Some(key.as_str()) == idempotency_key);
-        match known.map(|(_, number)| *number) {
+        match binding.accepted_under(idempotency_key)? {
             Some(number) => Ok(Some(BindingOutcome {
                 reply: BindingReply::AcceptedBefore(number),
                 binding,
@@ -226,13 +227,13 @@ impl Platform {
         namespace: &ResourceName,
         name: &ResourceName,
         by: &Author,
-        idempotency_key: Option<&str>,
+        idempotency_key: Option<&RequestKey>,
     ) -> Result<BindingOutcome, CommandError> {
         check_author(by)?;
         let command = |facts: &BindFacts| {
             BindingCommand::Rotate(RotateRequest {
                 by: by.clone(),
-                idempotency_key: idempotency_key.map(str::to_owned),
+                idempotency_key: idempotency_key.cloned(),
                 facts: facts.clone(),
             })
         };
@@ -294,9 +295,9 @@ impl Platform {
         &self,
         namespace: &ResourceName,
         name: &ResourceName,
-        by: &Author,
+        abandonment: &Abandonment,
     ) -> Result<BindingOutcome, CommandError> {
-        let command = |_: &BindFacts| BindingCommand::Abandon(by.clone());
+        let command = |_: &BindFacts| BindingCommand::Abandon(abandonment.clone());
         self.change_named(namespace, name, command).await
     }
 
@@ -356,7 +357,7 @@ fn create_request(
     loaded: &LoadedInstance,
     wanted: &WantedBinding,
     by: &Author,
-    idempotency_key: Option<&str>,
+    idempotency_key: Option<&RequestKey>,
 ) -> CreateRequest {
     let spec = BindSpec {
         parameters: wanted.parameters.clone(),
@@ -373,7 +374,7 @@ fn create_request(
         rotation: wanted.rotation,
         osb_id: wanted.osb_id.clone(),
         by: by.clone(),
-        idempotency_key: idempotency_key.map(str::to_owned),
+        idempotency_key: idempotency_key.cloned(),
     }
 }
 

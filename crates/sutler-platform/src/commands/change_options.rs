@@ -3,20 +3,24 @@
 use crate::author::Author;
 use crate::lifecycle::instance::{ChangeRequest, Source};
 use crate::lifecycle::intent::{IntentCause, OnFailure};
+use crate::lifecycle::request_key::RequestKey;
 use crate::records::ResourceName;
 use crate::spec::{ParameterSource, Parameters, ParametersPatch};
 use std::collections::BTreeMap;
 use sutler_osb::InstanceId;
+use uuid::Uuid;
 
 /// Who asks for a change, and under which conditions.
 #[derive(Clone, Debug)]
 pub struct ChangeOptions {
     /// The person.
     pub author: Author,
+    /// The uid that the instance must have.
+    pub if_uid: Option<Uuid>,
     /// The revision that must be shown still.
     pub if_revision: Option<u64>,
     /// Key under which the same request is accepted once.
-    pub idempotency_key: Option<String>,
+    pub idempotency_key: Option<RequestKey>,
     /// What happens to those behind it if it fails.
     pub on_failure: OnFailure,
     /// Sends a change that was rejected before.
@@ -77,6 +81,7 @@ impl ChangeOptions {
     pub fn by(author: Author) -> Self {
         Self {
             author,
+            if_uid: None,
             if_revision: None,
             idempotency_key: None,
             on_failure: OnFailure::Skip,

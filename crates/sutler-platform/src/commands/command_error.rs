@@ -28,7 +28,7 @@ pub enum CommandError {
     #[error("the namespace {0} is being deleted, so nothing is created in it")]
     NamespaceIsDeleting(String),
     /// The namespace is not empty.
-    #[error("the namespace {0} has instances or secrets still; delete them first")]
+    #[error("the namespace {0} has instances, secrets or brokers still; delete them first")]
     NamespaceInUse(String),
     /// The broker is being removed.
     #[error("the broker {0} is being deregistered, so nothing is created at it")]
@@ -42,6 +42,9 @@ pub enum CommandError {
     /// Another resource has the name.
     #[error("the name {0} is taken; choose another one")]
     NameTaken(String),
+    /// The broker knows something else by the id.
+    #[error("the external id is not free at the broker; choose another one, or leave it out")]
+    BrokerIdTaken,
     /// A part of the request cannot be used.
     #[error("{sentence}")]
     Invalid {

@@ -1,5 +1,6 @@
 //! Creates an instance, or takes over one that the broker has already.
 
+use super::broker_ids::free_instance_id;
 use super::change_options::{ChangeOptions, WantedInstance};
 use super::command_error::CommandError;
 use super::instance_commit::{InstanceOutcome, commit_decision, load_instance, outcome};
@@ -82,21 +83,12 @@ async fn create(
         return Ok(outcome);
     }
     let (record, namespace_read) = active_namespace(context, namespace).await?;
-    let names = (wanted.class.as_str(), wanted.plan.as_str());
-    let broker = wanted.broker.as_ref();
-    let found = find_plan(context, (namespace, &record), broker, names).await?;
-    let Some(found) = found else {
-        return Err(refused(not_found(wanted)));
-    };
-    let violations = violations(&found, wanted);
-    if !violations.is_empty() {
-        return Err(refused(violations));
-    }
-    check_profile(&found, &record)?;
+    let found = usable_plan(context, (namespace, &record), wanted).await?;
     let registration = &found.view.registration;
-    if registration.deregistering.is_some() {
-        return Err(CommandError::BrokerIsLeaving(registration.name.to_string()));
-    }
+    let ledger = match &wanted.osb_id {
+        Some(id) => Some(free_instance_id(context, registration.uid, id).await?),
+        None => None,
+    };
     let request = create_request(namespace, wanted, options, &found);
     let command = match kind {
         CreateKind::Create => InstanceCommand::Create(request),
@@ -127,6 +119,10 @@ async fn create(
         let commit = found
             .view
             .expect_registered(commit.unchanged(namespace, read));
+        let commit = match ledger {
+            Some(row) => row.expect(commit),
+            None => commit,
+        };
         match found.view.catalog.plan_version(&found.key) {
             Some(version) => commit.unchanged(plan_key, version),
             None => commit,
@@ -141,6 +137,30 @@ async fn create(
     }
 }
 
+/// The plan that is wanted, of a broker at which something may be created for the namespace.
+async fn usable_plan(
+    context: &PlatformContext,
+    (namespace, record): (&ResourceName, &NamespaceRecord),
+    wanted: &WantedInstance,
+) -> Result<FoundPlan, CommandError> {
+    let names = (wanted.class.as_str(), wanted.plan.as_str());
+    let broker = wanted.broker.as_ref();
+    let found = find_plan(context, (namespace, record), broker, names).await?;
+    let Some(found) = found else {
+        return Err(refused(not_found(wanted)));
+    };
+    let violations = violations(&found, wanted);
+    if !violations.is_empty() {
+        return Err(refused(violations));
+    }
+    check_profile(&found, record)?;
+    let registration = &found.view.registration;
+    if registration.deregistering.is_some() {
+        return Err(CommandError::BrokerIsLeaving(registration.name.to_string()));
+    }
+    Ok(found)
+}
+
 /// What is answered if there is an instance of the name: the same request again, or a conflict.
 async fn exists_already(
     context: &PlatformContext,
@@ -153,7 +173,7 @@ async fn exists_already(
         Err(CommandError::Instance(InstanceEventError::NotFound)) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let number = instance.accepted_under(&options.request());
+    let number = instance.accepted_under(&options.request())?;
     match number {
         Some(number) => Ok(Some(InstanceOutcome {
             reply: InstanceReply::AcceptedBefore(number),

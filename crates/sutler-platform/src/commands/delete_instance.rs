@@ -9,6 +9,7 @@ use crate::executor::bindings_of;
 use crate::lifecycle::binding;
 use crate::lifecycle::binding::{BindingCommand, BindingEventError};
 use crate::lifecycle::instance::{Event, Instance, InstanceCommand};
+use crate::lifecycle::intent::Abandonment;
 use crate::platform::Platform;
 use crate::records::ResourceName;
 
@@ -85,25 +86,30 @@ impl Platform {
         &self,
         namespace: &ResourceName,
         name: &ResourceName,
-        by: &Author,
+        abandonment: &Abandonment,
     ) -> Result<InstanceOutcome, CommandError> {
         let loaded = load_instance(&self.context, namespace, name).await?;
-        self.abandon_bindings(&loaded.instance, by).await?;
-        let command = || InstanceCommand::Abandon(by.clone());
+        self.abandon_bindings(&loaded.instance, abandonment).await?;
+        let command = || InstanceCommand::Abandon(abandonment.clone());
         let outcome = self.obey(namespace, name, command).await?;
-        self.abandon_bindings(&outcome.instance, by).await?;
+        self.abandon_bindings(&outcome.instance, abandonment)
+            .await?;
         Ok(outcome)
     }
 
     /// Gives up all bindings of an instance.
-    async fn abandon_bindings(&self, instance: &Instance, by: &Author) -> Result<(), CommandError> {
+    async fn abandon_bindings(
+        &self,
+        instance: &Instance,
+        abandonment: &Abandonment,
+    ) -> Result<(), CommandError> {
         for _ in 0..ROUNDS_MAX {
             let bindings = bindings_of(&self.context, instance).await?;
             if bindings.is_empty() {
                 return Ok(());
             }
             for (key, _) in bindings {
-                let command = BindingCommand::Abandon(by.clone());
+                let command = BindingCommand::Abandon(abandonment.clone());
                 let event = binding::Event::Command(Box::new(command));
                 match change_binding(&self.context, &key, event)
                     .await

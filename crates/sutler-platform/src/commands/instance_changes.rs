@@ -4,7 +4,7 @@ use super::change_options::{ChangeOptions, InstancePatch, WantedInstance};
 use super::command_error::CommandError;
 use super::create_instance::{refused, wanted_spec};
 use super::instance_commit::{
-    InstanceOutcome, LoadedInstance, TRIES_MAX, load_instance, try_change,
+    InstanceOutcome, LoadedInstance, TRIES_MAX, load_for_change, try_change,
 };
 use super::namespaces::namespace_record;
 use super::plan_search::{FoundPlan, plan_of_broker};
@@ -35,7 +35,7 @@ impl Platform {
         check_author(&options.author)?;
         let context = self.context.as_ref();
         for _ in 0..TRIES_MAX {
-            let loaded = load_instance(context, namespace, name).await?;
+            let loaded = load_for_change(context, namespace, name, options).await?;
             let shown = loaded.instance.projection().spec;
             let found = match &patch.plan {
                 Some(plan) => Some(named_plan(context, namespace, &loaded, None, plan).await?),
@@ -68,7 +68,7 @@ impl Platform {
         check_author(&options.author)?;
         let context = self.context.as_ref();
         for _ in 0..TRIES_MAX {
-            let loaded = load_instance(context, namespace, name).await?;
+            let loaded = load_for_change(context, namespace, name, options).await?;
             let (spec, facts) = whole_spec(context, namespace, &loaded, wanted, options).await?;
             let event = Event::Command(Box::new(InstanceCommand::Replace(spec, facts)));
             if let Some(outcome) = try_change(context, &loaded, event, options.dry_run).await? {
@@ -92,7 +92,7 @@ impl Platform {
         check_author(&options.author)?;
         let context = self.context.as_ref();
         for _ in 0..TRIES_MAX {
-            let loaded = load_instance(context, namespace, name).await?;
+            let loaded = load_for_change(context, namespace, name, options).await?;
             let (spec, facts) = whole_spec(context, namespace, &loaded, wanted, options).await?;
             let command = InstanceCommand::Apply(manager.to_owned(), spec, facts);
             let event = Event::Command(Box::new(command));
@@ -116,7 +116,7 @@ impl Platform {
         check_author(&options.author)?;
         let context = self.context.as_ref();
         for _ in 0..TRIES_MAX {
-            let loaded = load_instance(context, namespace, name).await?;
+            let loaded = load_for_change(context, namespace, name, options).await?;
             let facts = facts_without_difference(options, &loaded);
             let event = Event::Command(Box::new(InstanceCommand::Touch(facts)));
             if let Some(outcome) = try_change(context, &loaded, event, options.dry_run).await? {

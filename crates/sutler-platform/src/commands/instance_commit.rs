@@ -1,6 +1,8 @@
 //! The steps of every command about an instance that exists: read, decide, commit; again if another writer was first.
 
+use super::change_options::ChangeOptions;
 use super::command_error::CommandError;
+use super::namespaces::namespace_record;
 use crate::brokers::BrokerView;
 use crate::context::PlatformContext;
 use crate::executor::{decide_instance, instance_committed};
@@ -64,6 +66,9 @@ pub(crate) async fn load_instance(
         Record::Newer(_) => return Err(CommandError::NewerVersion),
         Record::Absent => return Err(InstanceEventError::NotFound.into()),
     };
+    if instance.tombstone.is_some() {
+        check_owner(context, namespace, &instance).await?;
+    }
     let view = context.brokers.view(instance.broker).await?;
     Ok(LoadedInstance {
         key,
@@ -71,6 +76,43 @@ pub(crate) async fn load_instance(
         instance,
         view,
     })
+}
+
+/// Reads an instance by its name for a change, if it is the one that the change is about.
+///
+/// # Errors
+/// There is none, it is another one, or it cannot be read.
+pub(super) async fn load_for_change(
+    context: &PlatformContext,
+    namespace: &ResourceName,
+    name: &ResourceName,
+    options: &ChangeOptions,
+) -> Result<LoadedInstance, CommandError> {
+    let loaded = load_instance(context, namespace, name).await?;
+    let shown = loaded.instance.revision;
+    match options.if_uid {
+        Some(uid) if uid != loaded.instance.uid => {
+            Err(InstanceEventError::RevisionChanged { shown }.into())
+        }
+        Some(_) | None => Ok(loaded),
+    }
+}
+
+/// Refuses an instance that was gone before the namespace was created: it belonged to an earlier one of the same name.
+async fn check_owner(
+    context: &PlatformContext,
+    namespace: &ResourceName,
+    instance: &Instance,
+) -> Result<(), CommandError> {
+    let is_owner = match namespace_record(context, namespace).await {
+        Ok(namespace) => namespace.owns(instance.tombstone.as_ref()),
+        Err(CommandError::NoNamespace(_)) => false,
+        Err(error) => return Err(error),
+    };
+    match is_owner {
+        true => Ok(()),
+        false => Err(InstanceEventError::NotFound.into()),
+    }
 }
 
 /// Decides an event of an instance as it was read, and commits it. `None`: another writer was first; read it again.

@@ -3,7 +3,7 @@
 use super::change_options::ChangeOptions;
 use super::command_error::CommandError;
 use super::instance_changes::facts_without_difference;
-use super::instance_commit::{InstanceOutcome, TRIES_MAX, load_instance, try_change};
+use super::instance_commit::{InstanceOutcome, TRIES_MAX, load_for_change, try_change};
 use crate::author::Author;
 use crate::broker_request::check_author;
 use crate::lifecycle::instance::{ChangeFacts, Event, InstanceCommand};
@@ -81,7 +81,7 @@ impl Platform {
     ) -> Result<InstanceOutcome, CommandError> {
         check_author(&options.author)?;
         for _ in 0..TRIES_MAX {
-            let loaded = load_instance(&self.context, namespace, name).await?;
+            let loaded = load_for_change(&self.context, namespace, name, options).await?;
             let facts = facts_without_difference(options, &loaded);
             let event = Event::Command(Box::new(command(facts)));
             if let Some(outcome) =

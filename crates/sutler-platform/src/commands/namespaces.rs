@@ -7,8 +7,8 @@ use crate::context::{PlatformContext, fresh_uuid};
 use crate::lifecycle::instance::Instance;
 use crate::platform::Platform;
 use crate::records::{
-    INSTANCE, NAMESPACE, NamespaceRecord, NamespaceState, Record, ResourceName, SECRET,
-    SecretRecord,
+    BrokerRegistration, INSTANCE, NAMESPACE, NamespaceRecord, NamespaceState, Record, ResourceName,
+    SECRET, SecretRecord,
 };
 use std::collections::BTreeMap;
 use sutler_journal::{Commit, CommitError, Key, List, Position, Version, commit_until_known};
@@ -118,7 +118,7 @@ impl Platform {
         Ok(page.into())
     }
 
-    /// Deletes a namespace without instances and secrets: marks it, so that nothing is created any more, looks, and
+    /// Deletes a namespace without instances, secrets and brokers of its own: marks it, so that nothing is created any more, looks, and
     /// removes it or takes the mark back.
     ///
     /// # Errors
@@ -168,12 +168,19 @@ impl Platform {
     }
 }
 
-/// Whether a namespace has no instance that is not gone, and no secret.
+/// Whether a namespace has no instance that is not gone, no secret, and no broker of its own.
 async fn is_empty(context: &PlatformContext, name: &ResourceName) -> Result<bool, CommandError> {
     let records = &context.records;
     let secrets = List::Prefix(records.keys.all_below(SECRET, name.as_str()));
     let page = records.list::<SecretRecord>(&secrets, None, 1).await?;
     if !page.items.is_empty() {
+        return Ok(false);
+    }
+    let brokers = List::Prefix(records.keys.brokers_of(Some(name)));
+    let page = records
+        .list::<BrokerRegistration>(&brokers, None, 1)
+        .await?;
+    if !page.items.is_empty() || page.next.is_some() {
         return Ok(false);
     }
     let list = List::Prefix(records.keys.all_below(INSTANCE, name.as_str()));

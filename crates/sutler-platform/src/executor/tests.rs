@@ -1,6 +1,7 @@
 //! Runs of bindings and of the orphan ledger, through a real engine and against a scripted broker.
 
 mod binds;
+mod broker_ids;
 mod cascade;
 mod full_instances;
 mod key_rotation;

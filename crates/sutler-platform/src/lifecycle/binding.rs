@@ -68,7 +68,8 @@ pub use transforms::{
 
 use crate::author::Author;
 use crate::lifecycle::instance::Tombstone;
-use crate::lifecycle::intent::{IntentNumber, IntentState};
+use crate::lifecycle::intent::{Abandonment, IntentNumber, IntentState};
+use crate::lifecycle::request_key::AcceptedKey;
 use crate::spec::{ParameterSource, Parameters};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -112,7 +113,7 @@ pub struct Binding {
     /// The last intents that ended, oldest first.
     pub ended: VecDeque<EndedIntent>,
     /// Idempotency keys and the intents that they began, oldest first.
-    pub idempotency_keys: VecDeque<(String, IntentNumber)>,
+    pub idempotency_keys: VecDeque<AcceptedKey>,
     /// The delete in progress, if any.
     pub deletion: Option<Deletion>,
     /// Rotations that failed since the last bind that succeeded, if any.
@@ -123,6 +124,9 @@ pub struct Binding {
     pub auto_retries: u32,
     /// Why it is no more, if so.
     pub tombstone: Option<Tombstone>,
+    /// Who gave it up and why, if somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<Abandonment>,
 }
 
 /// What each bind of a binding asks for.

@@ -44,12 +44,13 @@ pub use event_error::InstanceEventError;
 pub use pending::{EndedIntent, IntentChange, PendingIntent};
 
 use crate::author::Author;
-use crate::lifecycle::intent::{IntentNumber, IntentState};
+use crate::lifecycle::intent::{Abandonment, IntentNumber, IntentState};
+use crate::lifecycle::request_key::AcceptedKey;
 use crate::projection::{self, Projection};
 use crate::spec::{Spec, SpecPatch};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use sutler_osb::{InstanceId, InstanceMetadata, ServiceId};
 use uuid::Uuid;
 
@@ -63,6 +64,10 @@ pub const AUTHORS_BYTES_MAX: usize = 64 * 1024;
 pub const PARAMETERS_BYTES_MAX: usize = 128 * 1024;
 /// Most bytes of its labels, and of its annotations.
 pub const LABELS_BYTES_MAX: usize = 16 * 1024;
+/// Most names that it holds at once, its own and those of pending changes.
+pub const NAMES_MAX: usize = 8;
+/// Most secrets that it uses at once, with those of pending changes.
+pub const SECRETS_MAX: usize = 16;
 /// Ended intents that the document keeps; older ones are in the journal only.
 pub const ENDED_KEPT: usize = 20;
 /// Bytes of them together.
@@ -124,7 +129,7 @@ pub struct Instance {
     /// What each manager applied last, oldest first.
     pub managers: VecDeque<(String, Spec)>,
     /// Idempotency keys and the intents that they began, oldest first.
-    pub idempotency_keys: VecDeque<(String, IntentNumber)>,
+    pub idempotency_keys: VecDeque<AcceptedKey>,
     /// The delete in progress, if any.
     pub deletion: Option<Deletion>,
     /// When a create under the present id was sent last, if it may still take effect.
@@ -135,6 +140,9 @@ pub struct Instance {
     pub auto_retries: u32,
     /// Why it is no more, if so.
     pub tombstone: Option<Tombstone>,
+    /// Who gave it up and why, if somebody did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abandoned: Option<Abandonment>,
 }
 
 /// How an instance came here.
@@ -227,6 +235,15 @@ pub enum Tombstone {
     Abandoned(Timestamp),
 }
 
+impl Tombstone {
+    /// Since when it is no more.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Self::Deleted(at) | Self::Abandoned(at) => *at,
+        }
+    }
+}
+
 impl Basis {
     /// The specification without pending intents.
     pub fn spec(&self) -> &Spec {
@@ -277,6 +294,21 @@ impl Instance {
         std::iter::once(self.basis.spec().name.clone())
             .chain(pending)
             .collect()
+    }
+
+    /// The secrets that it uses, and whether a change of them causes an update. Those of pending changes count.
+    pub fn secrets(&self) -> BTreeMap<String, bool> {
+        let mut secrets = BTreeMap::new();
+        if self.tombstone.is_some() {
+            return secrets;
+        }
+        let patches = self.pending.iter().filter_map(|it| it.change.patch());
+        let pending = patches.filter_map(|patch| patch.parameter_sources.as_ref());
+        let own = &self.basis.spec().parameter_sources;
+        for source in pending.flatten().chain(own) {
+            *secrets.entry(source.secret.clone()).or_insert(false) |= source.watch;
+        }
+        secrets
     }
 
     /// A pending intent.

@@ -191,3 +191,18 @@ pub enum CancelledBy {
     /// The resource was abandoned.
     Abandon(Author),
 }
+
+/// Who gave a resource up, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Abandonment {
+    /// The person.
+    pub by: Author,
+    /// The reason, if one was given.
+    pub reason: Option<String>,
+}
+
+impl From<Author> for Abandonment {
+    fn from(by: Author) -> Self {
+        Self { by, reason: None }
+    }
+}

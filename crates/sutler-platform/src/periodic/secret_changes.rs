@@ -18,7 +18,6 @@ use crate::lifecycle::instance::{
 };
 use crate::lifecycle::intent::{HoldReason, IntentCause, IntentState};
 use crate::records::{NOTICE_DUE, NOTICE_TERM, Record, SECRET, SecretRecord, SecretUse};
-use crate::writes::secrets_of;
 use jiff::Timestamp;
 use sutler_journal::{Commit, Key, List, Run};
 use uuid::Uuid;
@@ -223,7 +222,7 @@ impl SecretChange<'_> {
     fn update(&self, instance: &Instance) -> Option<ChangeRequest> {
         // No request can have been made of an earlier one.
         let is_first = self.secret.revision == 1;
-        if is_first || secrets_of(instance).get(self.name) != Some(&true) {
+        if is_first || instance.secrets().get(self.name) != Some(&true) {
             return None;
         }
         let reads_later = |intent: &PendingIntent| {

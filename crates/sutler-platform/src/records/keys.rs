@@ -5,7 +5,7 @@
 use super::ResourceName;
 use crate::lifecycle::orphan::OrphanKey;
 use sutler_journal::{Key, Kind, Queue, Realm};
-use sutler_osb::{InstanceId, PlanId, ServiceId};
+use sutler_osb::{BindingId, InstanceId, PlanId, ServiceId};
 use uuid::Uuid;
 
 /// Realm of every document of the platform.
@@ -32,6 +32,10 @@ pub const BINDING: Kind = Kind::new("service_binding");
 pub const INSTANCE_NAME: Kind = Kind::new("instance_name");
 /// The name of a binding, taken: `namespace`, `name`.
 pub const BINDING_NAME: Kind = Kind::new("binding_name");
+/// The id of an instance at its broker, taken: `broker uid`, `OSB instance id`.
+pub const BROKER_INSTANCE_ID: Kind = Kind::new("broker_instance_id");
+/// The id of a binding at its broker, taken: `broker uid`, `OSB binding id`. It is unique without that of the instance.
+pub const BROKER_BINDING_ID: Kind = Kind::new("broker_binding_id");
 /// A secret: `namespace`, `name`.
 pub const SECRET: Kind = Kind::new("secret");
 /// An instance or a binding that uses a secret: `namespace`, `secret`, `uid`.
@@ -172,6 +176,18 @@ impl PlatformKeys {
     #[must_use]
     pub fn binding_name(&self, namespace: &str, name: &str) -> Key {
         self.key(BINDING_NAME, &[namespace, name])
+    }
+
+    /// The id of an instance at its broker.
+    #[must_use]
+    pub fn broker_instance_id(&self, broker: Uuid, id: &InstanceId) -> Key {
+        self.key(BROKER_INSTANCE_ID, &[&broker.to_string(), id.as_str()])
+    }
+
+    /// The id of a binding at its broker.
+    #[must_use]
+    pub fn broker_binding_id(&self, broker: Uuid, id: &BindingId) -> Key {
+        self.key(BROKER_BINDING_ID, &[&broker.to_string(), id.as_str()])
     }
 
     /// A secret.

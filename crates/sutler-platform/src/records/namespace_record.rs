@@ -2,6 +2,7 @@
 
 use super::record::TypedRecord;
 use crate::broker_request::Namespace;
+use crate::lifecycle::instance::Tombstone;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,6 +29,14 @@ pub enum NamespaceState {
     Active,
     /// It is being deleted, since then.
     Deleting(Timestamp),
+}
+
+impl NamespaceRecord {
+    /// Whether a resource of this name of a namespace is one of this namespace. What was gone when it was created belonged to
+    /// an earlier one of the same name: that had to be empty.
+    pub fn owns(&self, tombstone: Option<&Tombstone>) -> bool {
+        tombstone.is_none_or(|it| it.at() > self.created)
+    }
 }
 
 impl TypedRecord for NamespaceRecord {

@@ -16,7 +16,7 @@ use crate::records::Record;
 use crate::spec::{Parameters, Spec};
 use crate::writes::{BindingChange, InstanceChange, instance_commit};
 use std::collections::BTreeMap;
-use sutler_journal::Key;
+use sutler_journal::{Commit, Key};
 use sutler_records::LoadedDocument;
 
 /// What is known of a bind to a live instance.
@@ -60,6 +60,14 @@ pub(crate) fn change_facts(name: &str) -> ChangeFacts {
 impl TestPlatform {
     /// Accepts the create of an instance.
     pub(crate) async fn create_instance(&self) -> Key {
+        let (key, commit) = self.create_commit().await;
+        let written = self.context.records.documents.store.commit(&commit).await;
+        written.expect("it is written");
+        key
+    }
+
+    /// The commit that accepts the create of an instance.
+    pub(crate) async fn create_commit(&self) -> (Key, Commit) {
         let create = instance::CreateRequest {
             namespace: NAMESPACE.to_owned(),
             broker: BROKER,
@@ -93,10 +101,7 @@ impl TestPlatform {
             now: context.records.now(),
         };
         let commit = instance_commit(&change, None, |_| None).await;
-        let commit = commit.expect("it is a commit");
-        let written = context.records.documents.store.commit(&commit).await;
-        written.expect("it is written");
-        key
+        (key, commit.expect("it is a commit"))
     }
 
     /// An instance that the broker confirmed.

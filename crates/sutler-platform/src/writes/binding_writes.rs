@@ -1,5 +1,6 @@
 //! The commit of a decision about a binding.
 
+use super::broker_id_writes::note_binding_ids;
 use super::instance_writes::put_secret_use;
 use super::operation_changes::{OperationChange, OperationWriter, START_NOW, ScrubbedOperations};
 use super::orphan_writes::add_new_orphan;
@@ -89,7 +90,7 @@ pub(crate) async fn binding_commit(
             | BindingEffect::TryAgainNow => commit,
         };
     }
-    let commit = change.note_secret_uses(commit);
+    let commit = change.note_ids(change.note_secret_uses(commit));
     let own_id = own.as_deref().map(|own| own.id);
     let scrubbed = ScrubbedOperations::read(records, &operations, own_id).await?;
     let writer = OperationWriter {
@@ -186,6 +187,23 @@ impl BindingChange<'_> {
                 false => commit.write(Write::Remove(key)),
             }
         })
+    }
+
+    /// Which ids of the broker are taken follows from the binding before and after, and from what goes to the ledger.
+    fn note_ids(&self, commit: Commit) -> Commit {
+        let effects = self.decision.effects.iter();
+        let on_ledger = effects.filter_map(|effect| match effect {
+            BindingEffect::RecordOrphan(orphan) => Some(&orphan.osb_id),
+            _ => None,
+        });
+        note_binding_ids(
+            &self.context.records,
+            commit,
+            self.instance.broker,
+            self.was.state.get(),
+            &self.decision.next,
+            &on_ledger.collect(),
+        )
     }
 
     fn new_orphan(&self, orphan: &BindingOrphan) -> NewOrphan {

@@ -1,5 +1,6 @@
 //! The commit of a decision about an instance.
 
+use super::broker_id_writes::note_instance_id;
 use super::operation_changes::{OperationChange, OperationWriter, START_NOW, ScrubbedOperations};
 use super::orphan_writes::add_new_orphan;
 use super::own_operation::{NextClaim, OwnOperation};
@@ -15,7 +16,6 @@ use crate::lifecycle::orphan::{NewOrphan, OrphanKey, WaitingResource, late_creat
 use crate::platform_records::PlatformRecords;
 use crate::records::{IntentRequest, NameRecord, Record, SecretUse, TypedRecord, broker_queue};
 use jiff::Timestamp;
-use std::collections::BTreeMap;
 use sutler_journal::{Commit, Key, SealContext, Start, Write};
 use sutler_records::{LoadedDocument, RecordError};
 
@@ -89,6 +89,7 @@ pub(crate) async fn instance_commit(
             | InstanceEffect::Fetch => commit,
         };
     }
+    let commit = note_instance_id(records, commit, change.was.state.get(), next);
     let commit = change.note_secret_uses(commit);
     let own_id = own.as_deref().map(|own| own.id);
     let scrubbed = ScrubbedOperations::read(records, &operations, own_id).await?;
@@ -196,8 +197,9 @@ impl InstanceChange<'_> {
     fn note_secret_uses(&self, mut commit: Commit) -> Commit {
         let records = &self.context.records;
         let next = &self.decision.next;
-        let before = self.was.state.get().map(secrets_of).unwrap_or_default();
-        let after = secrets_of(next);
+        let before = self.was.state.get().map(Instance::secrets);
+        let before = before.unwrap_or_default();
+        let after = next.secrets();
         let key = |secret: &str| records.keys.secret_use(&next.namespace, secret, next.uid);
         for secret in before.keys().filter(|secret| !after.contains_key(*secret)) {
             commit = commit.write(Write::Remove(key(secret)));
@@ -228,23 +230,6 @@ pub(super) fn put_secret_use(
     let sealed = SealContext::Document(&key);
     let body = records.documents.seal(sealed, &Record::of(document));
     commit.write(Write::Put { key, terms, body })
-}
-
-/// The secrets that an instance uses, and whether a change of them causes an update. Those of pending changes count.
-pub(crate) fn secrets_of(instance: &Instance) -> BTreeMap<String, bool> {
-    let mut secrets = BTreeMap::new();
-    if instance.tombstone.is_some() {
-        return secrets;
-    }
-    let patches = instance.pending.iter().filter_map(|it| it.change.patch());
-    let pending = patches.filter_map(|patch| patch.parameter_sources.as_ref());
-    for source in pending
-        .flatten()
-        .chain(&instance.basis.spec().parameter_sources)
-    {
-        *secrets.entry(source.secret.clone()).or_insert(false) |= source.watch;
-    }
-    secrets
 }
 
 fn request_of(intent: &PendingIntent) -> IntentRequest {

@@ -3,11 +3,11 @@
 use super::operation_changes::{OperationChange, OperationWriter, ScrubbedOperations};
 use crate::context::fresh_uuid;
 use crate::lifecycle::intent::IntentNumber;
-use crate::lifecycle::orphan::{self, NewOrphan, Orphan, OrphanEffect, OrphanEvent};
+use crate::lifecycle::orphan::{self, NewOrphan, Orphan, OrphanEffect, OrphanEvent, OrphanState};
 use crate::platform_records::PlatformRecords;
 use crate::records::{IntentRequest, OrphanRecord, Record, broker_queue};
 use jiff::Timestamp;
-use sutler_journal::{Commit, Due, OperationId, Start};
+use sutler_journal::{Commit, Due, OperationId, Start, Write};
 use sutler_records::{LoadedDocument, RecordError};
 
 /// Verb of the operations that delete orphans.
@@ -80,8 +80,22 @@ pub(crate) fn put_orphan(
     was: &LoadedDocument<Record<OrphanRecord>>,
     next: OrphanRecord,
 ) -> Commit {
-    let key = records.keys.orphan(&next.orphan.key);
+    let orphan = &next.orphan;
+    let key = records.keys.orphan(&orphan.key);
+    let was_done = was.state.get().is_some_and(|row| is_done(&row.orphan));
+    // The id of a binding stays taken as long as its row may delete something.
+    let commit = match &orphan.key.binding {
+        Some(binding) if is_done(orphan) && !was_done => {
+            let id = records.keys.broker_binding_id(orphan.key.broker, binding);
+            commit.write(Write::Remove(id))
+        }
+        Some(_) | None => commit,
+    };
     records.documents.put(commit, &key, was, &Record::of(next))
+}
+
+fn is_done(orphan: &Orphan) -> bool {
+    matches!(orphan.state, OrphanState::Done { .. })
 }
 
 /// The request of an operation that deletes an orphan: the platform itself asks for it.

@@ -62,7 +62,9 @@ A first configuration, platform.yaml:
   users:
   - name: ada
     password: ${file:ada.password}
-  # Who may give up what a broker may still have, and who may read credentials.
+  # Who may manage brokers, namespaces and orphans; who may give up what a broker may still have;
+  # and who may read credentials.
+  operators: [ada]
   abandon: [ada]
   credentials: [ada]
   # Brokers may be in the public internet, and in these networks.

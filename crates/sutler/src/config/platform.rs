@@ -38,12 +38,15 @@ pub struct PlatformConfig {
     pub users: Vec<UserConfig>,
     /// Providers whose bearer tokens are accepted.
     pub issuers: Vec<BearerConfig>,
-    /// Who may give up instances, bindings and orphans that a broker may still have: names of `users`, or whole ids of
-    /// others such as `token:https://issuer#subject`.
+    /// Who may register and change brokers, create and delete namespaces, operate the orphan ledger, and cancel, resume and
+    /// retry the changes of others: names of `users`, or whole ids of others such as `token:https://issuer#subject`. Without
+    /// it nobody may.
+    pub operators: Vec<String>,
+    /// Who may give up instances, bindings and orphans that a broker may still have, as in `operators`.
     pub abandon: Vec<String>,
-    /// Who may read the credentials of bindings, as in `abandon`.
+    /// Who may read the credentials of bindings, as in `operators`.
     pub credentials: Vec<String>,
-    /// Front ends that may act for other people, with the header `Sutler-On-Behalf-Of`, as in `abandon`.
+    /// Front ends that may act for other people, with the header `Sutler-On-Behalf-Of`, as in `operators`.
     pub impersonators: Vec<String>,
     /// In which networks brokers may be.
     pub egress: EgressConfig,
@@ -107,6 +110,7 @@ impl Default for PlatformConfig {
             listen: HostPort::parse("127.0.0.1:8090").expect("it is an address"),
             users: Vec::new(),
             issuers: Vec::new(),
+            operators: Vec::new(),
             abandon: Vec::new(),
             credentials: Vec::new(),
             impersonators: Vec::new(),

@@ -157,7 +157,7 @@ fn metrics_may_be_for_everybody() {
 #[test]
 fn what_was_accepted_is_there_after_a_stop_and_a_start() {
     let folder = folder();
-    write_config(folder.path(), "");
+    write_config(folder.path(), "operators: [ada]\n");
     let platform = start(folder.path());
     let path = "/api/v1/namespaces/app";
     let created = send(
@@ -196,7 +196,10 @@ fn what_was_accepted_is_there_after_a_stop_and_a_start() {
 #[test]
 fn changes_and_refusals_are_audited_and_secrets_are_not() {
     let folder = folder();
-    write_config(folder.path(), "audit: {file: audit.jsonl}\n");
+    write_config(
+        folder.path(),
+        "operators: [ada]\naudit: {file: audit.jsonl}\n",
+    );
     let platform = start(folder.path());
     let path = "/api/v1/namespaces/app";
     assert_eq!(send(&platform, "PUT", path, Some(&json!({}))).status, 201);

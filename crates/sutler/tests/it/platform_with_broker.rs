@@ -7,6 +7,7 @@ use sutler_servers::http::HttpRequest;
 
 const CONFIG: &str = "
 users: [{name: ada, password: hush}, {name: bob, password: hush}]
+operators: [ada]
 abandon: [bob]
 egress: {networks: [127.0.0.1]}
 ";

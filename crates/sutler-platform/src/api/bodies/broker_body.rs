@@ -3,6 +3,7 @@
 //! A change is a merge patch (RFC 7396) of the whole registration: what it does not name stays, `null` goes back to the
 //! default. The body with its credentials exists only in memory, has no `Debug`, and is never an answer.
 
+use super::broker_destination::refuse_moved_secret;
 use crate::api::problem::Problem;
 use crate::api::time_span::TimeSpan;
 use crate::broker_request::{Profile, UpdateParameters};
@@ -174,7 +175,7 @@ impl BrokerBody {
         }
     }
 
-    /// The body after a merge patch.
+    /// The body after a merge patch. A secret that the patch does not name goes where it went before.
     pub(crate) fn patched(&self, patch: &Map<String, Value>) -> Result<Self, Problem> {
         let mut document = match serde_json::to_value(self) {
             Ok(Value::Object(document)) => document,
@@ -188,7 +189,9 @@ impl BrokerBody {
         }
         apply_merge_patch(&mut document, patch);
         let text = Value::Object(document).to_string();
-        from_json(text.as_bytes()).map_err(Problem::from)
+        let patched: Self = from_json(text.as_bytes())?;
+        refuse_moved_secret(self, &patched, patch)?;
+        Ok(patched)
     }
 
     /// What is registered, if its texts are not too long. Bounds of limits are the platform's.

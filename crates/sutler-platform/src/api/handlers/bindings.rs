@@ -11,6 +11,7 @@ use crate::api::resource_views::binding_document;
 use crate::api::views::ListPage;
 use crate::credentials::delivered_credentials;
 use crate::lifecycle::binding::Binding;
+use crate::lifecycle::intent::Abandonment;
 use crate::records::{BINDING, INSTANCE_TERM, NAME_TERM, ResourceName, STATE_TERM, scoped_value};
 use axum::http::StatusCode;
 use sutler_journal::List;
@@ -21,7 +22,8 @@ const PHASES: [&str; 5] = ["new", "binding", "bound", "deleting", "gone"];
 pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.namespace()?;
     let wanted = call.json::<BindingBody>()?.wanted()?;
-    let key = call.inputs.idempotency_key.as_deref();
+    let key = call.request_key();
+    let key = key.as_ref();
     let outcome = call
         .platform
         .create_binding(&namespace, &wanted, call.author, key)
@@ -31,7 +33,7 @@ pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<HandlerAnswer, 
 
 pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.namespace()?;
-    call.platform.namespace_of(&namespace).await?;
+    let record = call.platform.namespace_of(&namespace).await?;
     let list = selected(call, &namespace).await?;
     let state = call.inputs.filter(Input::State);
     let show = |_: &_, binding: &Binding| {
@@ -39,7 +41,8 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Pr
             Some(state) => binding.phase().word() == state,
             None => binding.tombstone.is_none(),
         };
-        let passes = binding.namespace == namespace.as_str() && is_selected;
+        let is_own = record.owns(binding.tombstone.as_ref());
+        let passes = binding.namespace == namespace.as_str() && is_selected && is_own;
         passes.then(|| binding.clone())
     };
     let found = listing::page(call.platform.records(), &list, call.inputs, show).await?;
@@ -107,7 +110,8 @@ pub(in crate::api) async fn undelete(call: &ApiCall<'_>) -> Result<HandlerAnswer
 pub(in crate::api) async fn rotate(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     call.order()?;
-    let key = call.inputs.idempotency_key.as_deref();
+    let key = call.request_key();
+    let key = key.as_ref();
     let outcome = call
         .platform
         .rotate_binding(&namespace, &name, call.author, key)
@@ -117,10 +121,13 @@ pub(in crate::api) async fn rotate(call: &ApiCall<'_>) -> Result<HandlerAnswer, 
 
 pub(in crate::api) async fn abandon(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
-    call.order()?.required_reason()?;
+    let abandonment = Abandonment {
+        by: call.author.clone(),
+        reason: Some(call.order()?.required_reason()?.to_owned()),
+    };
     let outcome = call
         .platform
-        .abandon_binding(&namespace, &name, call.author)
+        .abandon_binding(&namespace, &name, &abandonment)
         .await?;
     HandlerAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
 }

@@ -3,6 +3,7 @@
 use crate::api::answer::HandlerAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::bodies::BrokerBody;
+use crate::api::entity_tag::tag_of_broker;
 use crate::api::page_cursor::cursor;
 use crate::api::problem::Problem;
 use crate::api::problem_word::ProblemWord;
@@ -59,7 +60,7 @@ async fn shown(
     Ok(HandlerAnswer::tagged(
         status,
         &document,
-        registration.revision,
+        tag_of_broker(registration),
     ))
 }
 
@@ -103,7 +104,7 @@ pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<HandlerAnswer, Pro
             Err(Problem::no_such("broker", name.as_str()))
         }
         (Some(present), Some(_) | None) => {
-            let revision = call.inputs.revision();
+            let revision = call.revision_of(present.uid)?;
             let updated = brokers.update(present.uid, revision, definition).await?;
             shown(call, &updated, StatusCode::OK).await
         }
@@ -122,7 +123,7 @@ pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<HandlerAnswer, P
     let present = registration(call).await?;
     let patch: Map<String, Value> = call.merge_patch()?;
     let body = BrokerBody::of(&present).patched(&patch)?;
-    let revision = call.inputs.revision().unwrap_or(present.revision);
+    let revision = call.revision_of(present.uid)?.unwrap_or(present.revision);
     let updated = call
         .platform
         .brokers()

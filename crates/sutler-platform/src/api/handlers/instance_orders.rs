@@ -4,7 +4,7 @@ use super::instances::answer;
 use crate::api::answer::HandlerAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::problem::Problem;
-use crate::lifecycle::intent::IntentNumber;
+use crate::lifecycle::intent::{Abandonment, IntentNumber};
 use axum::http::StatusCode;
 
 pub(in crate::api) async fn undelete(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
@@ -50,10 +50,13 @@ pub(in crate::api) async fn protect(call: &ApiCall<'_>) -> Result<HandlerAnswer,
 
 pub(in crate::api) async fn abandon(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
-    call.order()?.required_reason()?;
+    let abandonment = Abandonment {
+        by: call.author.clone(),
+        reason: Some(call.order()?.required_reason()?.to_owned()),
+    };
     let outcome = call
         .platform
-        .abandon_instance(&namespace, &name, call.author)
+        .abandon_instance(&namespace, &name, &abandonment)
         .await?;
     HandlerAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
 }

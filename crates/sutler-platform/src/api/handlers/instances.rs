@@ -12,7 +12,9 @@ use crate::api::resource_views::instance_document;
 use crate::api::views::ListPage;
 use crate::commands::{ChangeOptions, CommandError, InstanceOutcome, WantedInstance};
 use crate::lifecycle::instance::{Instance, InstanceEventError};
-use crate::records::{BROKER_TERM, INSTANCE, NAME_TERM, ResourceName, STATE_TERM, scoped_value};
+use crate::records::{
+    BROKER_TERM, INSTANCE, NAME_TERM, NamespaceRecord, ResourceName, STATE_TERM, scoped_value,
+};
 use axum::http::StatusCode;
 use sutler_journal::List;
 use uuid::Uuid;
@@ -42,7 +44,7 @@ pub(in crate::api) async fn adopt(call: &ApiCall<'_>) -> Result<HandlerAnswer, P
 
 pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.namespace()?;
-    call.platform.namespace_of(&namespace).await?;
+    let record = call.platform.namespace_of(&namespace).await?;
     let records = call.platform.records();
     let state = call.inputs.filter(Input::State);
     let broker = call.inputs.filter(Input::Broker);
@@ -61,7 +63,7 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Pr
         }
         (None, None) => listing::of_namespace(records, INSTANCE, NAME_TERM, namespace.as_str()),
     };
-    let found = page(call, &list, &namespace, broker).await?;
+    let found = page(call, &list, (&namespace, &record), broker).await?;
     let mut items = Vec::with_capacity(found.items.len());
     for instance in &found.items {
         items.push(instance_document(call.platform, instance).await?);
@@ -76,14 +78,15 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Pr
 async fn page(
     call: &ApiCall<'_>,
     list: &List,
-    namespace: &ResourceName,
+    (namespace, record): (&ResourceName, &NamespaceRecord),
     broker: Option<Uuid>,
 ) -> Result<ListPage<Instance>, Problem> {
     let lists_gone = call.inputs.filter(Input::State) == Some("gone");
     let show = |_: &_, instance: &Instance| {
         let passes = instance.namespace == namespace.as_str()
             && broker.is_none_or(|broker| broker == instance.broker)
-            && (lists_gone || instance.tombstone.is_none());
+            && (lists_gone || instance.tombstone.is_none())
+            && record.owns(instance.tombstone.as_ref());
         passes.then(|| instance.clone())
     };
     listing::page(call.platform.records(), list, call.inputs, show).await
@@ -166,7 +169,7 @@ pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<HandlerAnswer, P
     let mut body: InstancePatchBody = call.merge_patch()?;
     let mut options = call.options();
     options.on_failure = body.on_failure.into();
-    options.source = body.source.take().map(|it| it.source()).transpose()?;
+    options.source = call.source(body.source.take())?;
     let patch = body.patch();
     let change = call
         .platform
@@ -199,7 +202,7 @@ fn whole(
     };
     let mut options = call.options();
     options.on_failure = body.on_failure.into();
-    options.source = body.source.take().map(|it| it.source()).transpose()?;
+    options.source = call.source(body.source.take())?;
     Ok((body.wanted(name), options))
 }
 

@@ -1,5 +1,6 @@
 //! Intents of instances and of bindings: listed, shown, cancelled, resumed, retried.
 
+use super::instances::answer;
 use crate::api::answer::{ChangedResource, HandlerAnswer};
 use crate::api::api_call::ApiCall;
 use crate::api::problem::Problem;
@@ -86,7 +87,7 @@ pub(in crate::api) async fn resume_of_instance(
     let resume = call
         .platform
         .resume_intent(&namespace, &name, number, &options);
-    HandlerAnswer::of_instance(call.platform, resume.await?, StatusCode::OK).await
+    answer(call, resume.await?, StatusCode::OK).await
 }
 
 pub(in crate::api) async fn retry_of_instance(
@@ -98,7 +99,7 @@ pub(in crate::api) async fn retry_of_instance(
     let retry = call
         .platform
         .retry_intent(&namespace, &name, number, &options);
-    HandlerAnswer::of_instance(call.platform, retry.await?, StatusCode::OK).await
+    answer(call, retry.await?, StatusCode::OK).await
 }
 
 pub(in crate::api) async fn cancel_of_binding(

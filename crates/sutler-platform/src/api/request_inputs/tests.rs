@@ -1,8 +1,10 @@
 //! Tests of the inputs of requests: each in its form, bounded, and never ignored.
 
 use super::{Input, LIMIT_DEFAULT, LIMIT_MAX, RequestInputs, RevisionCondition, WAIT_MAX};
+use crate::api::entity_tag::EntityTag;
 use axum::http::{HeaderMap, HeaderValue};
 use std::time::Duration;
+use uuid::Uuid;
 
 fn parse(query: &str, headers: &[(&'static str, &str)]) -> Option<RequestInputs> {
     parse_listed(&Input::ALL, query, headers)
@@ -27,6 +29,9 @@ fn waits(text: &str) -> Option<Duration> {
 fn condition(headers: &[(&'static str, &str)]) -> Option<Option<RevisionCondition>> {
     parse("", headers).map(|it| it.condition)
 }
+
+/// The tag of a resource with revision 7.
+const TAG: &str = "\"00000000-0000-0000-0000-000000000000.7\"";
 
 #[test]
 fn every_input_has_its_form() {
@@ -85,20 +90,24 @@ fn a_wait_is_bounded() {
 #[test]
 fn a_condition_is_one_entity_tag() {
     assert_eq!(condition(&[]), Some(None));
-    let exactly = Some(Some(RevisionCondition::Exactly(7)));
-    assert_eq!(condition(&[("if-match", "\"7\"")]), exactly);
+    let exactly = Some(Some(RevisionCondition::Exactly(EntityTag {
+        uid: Uuid::nil(),
+        revision: 7,
+    })));
+    assert_eq!(condition(&[("if-match", TAG)]), exactly);
     let any = Some(Some(RevisionCondition::Any));
     assert_eq!(condition(&[("if-match", "*")]), any);
     let absent = Some(Some(RevisionCondition::Absent));
     assert_eq!(condition(&[("if-none-match", "*")]), absent);
     for headers in [
-        &[("if-match", "7")][..],
-        &[("if-match", "W/\"7\"")],
-        &[("if-match", "\"7\", \"8\"")],
+        &[("if-match", TAG.trim_matches('"'))][..],
+        &[("if-match", &format!("W/{TAG}"))],
+        &[("if-match", &format!("{TAG}, {TAG}"))],
+        &[("if-match", "\"7\"")],
         &[("if-match", "\"x\"")],
-        &[("if-match", "\"7\""), ("if-match", "\"8\"")],
+        &[("if-match", TAG), ("if-match", TAG)],
         &[("if-none-match", "\"7\"")],
-        &[("if-match", "\"7\""), ("if-none-match", "*")],
+        &[("if-match", TAG), ("if-none-match", "*")],
     ] {
         assert_eq!(condition(headers), None, "{headers:?}");
     }
@@ -106,7 +115,7 @@ fn a_condition_is_one_entity_tag() {
 
 #[test]
 fn a_condition_that_a_route_would_ignore_is_refused() {
-    let condition = [("if-match", "\"7\"")];
+    let condition = [("if-match", TAG)];
     let key = [("idempotency-key", "k")];
     assert!(parse_listed(&[Input::Wait], "", &condition).is_none());
     assert!(parse_listed(&[Input::Wait], "", &key).is_none());

@@ -85,3 +85,70 @@ async fn changes_are_not_taken_from_pages_of_other_sites() {
     let read = api.ask(("GET", "/namespaces"), &headers, None).await;
     assert_eq!(read.status, 200);
 }
+
+#[tokio::test]
+async fn brokers_namespaces_and_orphans_are_for_operators() {
+    let api = TestApi::with_instance().await;
+    let bob = basic("bob");
+    let bob = [("authorization", bob.as_str())];
+    let broker = json!({"url": "https://broker.example"});
+    let mut adopted = super::instance("other");
+    adopted["externalId"] = json!("x");
+    for (method, path, body) in [
+        ("PUT", "/brokers/mine", Some(broker)),
+        ("DELETE", "/brokers/databases", None),
+        ("POST", "/brokers/databases:pause", None),
+        ("PUT", "/namespaces/mine", Some(json!({}))),
+        ("DELETE", "/namespaces/app", None),
+        ("GET", "/orphans", None),
+        ("POST", "/namespaces/app/instances:adopt", Some(adopted)),
+        (
+            "POST",
+            "/namespaces/app/instances/db/intents/1:cancel",
+            None,
+        ),
+    ] {
+        let reply = api.ask((method, path), &bob, body).await;
+        let found = (reply.status, reply.word());
+        assert_eq!(found, (403, "not_allowed"), "{method} {path}");
+    }
+    assert_eq!(api.get("/orphans").await.status, 200);
+}
+
+#[tokio::test]
+async fn changes_are_taken_from_pages_of_the_own_host_only() {
+    let api = TestApi::with_instance().await;
+    let path = ("DELETE", "/namespaces/app/instances/db");
+    for (origin, expected) in [
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("https://sutler.example:8443", 403),
+        ("https://sutler.example", 202),
+    ] {
+        let headers = [("host", "sutler.example"), ("origin", origin)];
+        let reply = api.ask(path, &headers, None).await;
+        assert_eq!(reply.status, expected, "{origin}");
+    }
+}
+
+/// A form of another page can send neither JSON nor headers of its own, and old browsers do not say whose page it is.
+#[tokio::test]
+async fn an_order_without_a_body_has_no_other_media_type() {
+    let api = TestApi::with_instance().await;
+    let path = ("POST", "/namespaces/app/instances/db:protect");
+    for headers in [
+        &[("content-type", "text/plain")][..],
+        &[("sec-fetch-site", "same-origin")],
+        &[("host", "s.example"), ("origin", "https://s.example")],
+    ] {
+        let reply = api.ask(path, headers, None).await;
+        let found = (reply.status, reply.word());
+        assert_eq!(found, (415, "unsupported_media_type"), "{headers:?}");
+    }
+    let json = [
+        ("content-type", "application/json"),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    assert_eq!(api.ask(path, &json, None).await.status, 200);
+    assert_eq!(api.ask(path, &[], None).await.status, 200);
+}

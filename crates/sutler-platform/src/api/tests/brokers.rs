@@ -18,7 +18,8 @@ async fn a_broker_is_registered_shown_changed_and_deregistered() {
     let api = TestApi::start().await;
     let created = api.put(PATH, body()).await;
     assert_eq!(created.status, 201, "{created:?}");
-    assert_eq!(created.header("etag"), "\"1\"");
+    let uid = created.body["uid"].as_str().expect("a uid");
+    assert_eq!(created.header("etag"), format!("\"{uid}.1\""));
     let shown = api.get(PATH).await;
     assert_eq!(shown.status, 200);
     assert_eq!(
@@ -32,7 +33,7 @@ async fn a_broker_is_registered_shown_changed_and_deregistered() {
     assert_eq!(changed.status, 200, "{changed:?}");
     assert_eq!(changed.body["limits"]["answerWithin"], "5s");
     assert_eq!(changed.body["limits"]["maxInFlight"], 4);
-    assert_eq!(changed.header("etag"), "\"2\"");
+    assert_eq!(changed.header("etag"), format!("\"{uid}.2\""));
     let list = api.get("/brokers").await;
     assert_eq!(list.body["items"][0]["name"], "other");
     for reply in [created, shown, changed, list] {
@@ -50,8 +51,14 @@ async fn changes_of_registrations_can_have_conditions() {
     assert_eq!(first.status, 201, "{first:?}");
     let second = api.ask(("PUT", PATH), &absent, Some(body())).await;
     assert_eq!((second.status, second.word()), (412, "revision_changed"));
-    let old = [("if-match", "\"7\"")];
+    let uid = first.body["uid"].as_str().expect("a uid");
+    let tag = format!("\"{uid}.7\"");
+    let old = [("if-match", tag.as_str())];
     let late = api.ask(("PATCH", PATH), &old, Some(json!({}))).await;
+    assert_eq!((late.status, late.word()), (412, "revision_changed"));
+    let other = format!("\"{}.1\"", uuid::Uuid::nil());
+    let other = [("if-match", other.as_str())];
+    let late = api.ask(("PATCH", PATH), &other, Some(json!({}))).await;
     assert_eq!((late.status, late.word()), (412, "revision_changed"));
     let none = api.ask(("PUT", "/brokers/none"), &old, Some(body())).await;
     assert_eq!((none.status, none.word()), (404, "not_found"));
@@ -137,4 +144,49 @@ async fn a_broker_with_instances_is_not_deregistered() {
             .expect("a sentence")
             .contains("app/db")
     );
+}
+
+/// A change of where secrets are sent, with and without the secret itself.
+#[tokio::test]
+async fn a_secret_is_not_sent_to_another_place_than_it_was_registered_for() {
+    let api = TestApi::start().await;
+    assert_eq!(api.put(PATH, body()).await.status, 201);
+    for patch in [
+        json!({"url": "https://elsewhere.example"}),
+        json!({"url": "https://broker.example:8443"}),
+        json!({"tls": {"insecureSkipVerify": true}}),
+        json!({"auth": {"basic": {"username": "root"}}, "url": "https://elsewhere.example"}),
+    ] {
+        let reply = api.patch(PATH, patch.clone()).await;
+        assert_eq!(
+            (reply.status, reply.word()),
+            (422, "rules_broken"),
+            "{patch}: {reply:?}"
+        );
+        let pointer = &reply.body["violations"][0]["pointer"];
+        assert_eq!(pointer, "/auth/basic/password");
+    }
+    let within = api
+        .patch(PATH, json!({"url": "https://broker.example/osb"}))
+        .await;
+    assert_eq!(within.status, 200, "{within:?}");
+    let named = json!({"url": "https://elsewhere.example", "auth": {"basic": {"password": "new"}}});
+    assert_eq!(api.patch(PATH, named).await.status, 200);
+    let moved = json!({"url": "https://third.example", "auth": {"bearer": {"token": "new"}}});
+    assert_eq!(api.patch(PATH, moved).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_secret_of_a_client_is_not_sent_to_another_issuer() {
+    let api = TestApi::start().await;
+    let body = json!({"url": "https://broker.example", "auth": {"oauth2": {
+        "tokenUrl": "https://issuer.example/token", "clientId": "platform", "clientSecret": "s3cret"}}});
+    assert_eq!(api.put(PATH, body).await.status, 201);
+    let auth = |token_url: &str| json!({"auth": {"oauth2": {"tokenUrl": token_url}}});
+    let refused = api.patch(PATH, auth("https://elsewhere.example/t")).await;
+    assert_eq!((refused.status, refused.word()), (422, "rules_broken"));
+    let pointer = &refused.body["violations"][0]["pointer"];
+    assert_eq!(pointer, "/auth/oauth2/clientSecret");
+    let within = api.patch(PATH, auth("https://issuer.example/v2")).await;
+    assert_eq!(within.status, 200, "{within:?}");
 }

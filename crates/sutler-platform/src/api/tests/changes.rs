@@ -1,7 +1,11 @@
 //! What is accepted: intents with their place, answers to those who wait, orders about intents.
 
-use super::{TestApi, instance};
+use super::{TestApi, basic, instance};
+use crate::lifecycle::instance::Instance;
+use crate::lifecycle::intent::{HoldReason, IntentState};
+use crate::records::Record;
 use serde_json::json;
+use sutler_journal::Commit;
 
 const DB: &str = "/namespaces/app/instances/db";
 
@@ -157,4 +161,104 @@ async fn a_binding_waits_for_its_instance() {
             .expect("a sentence")
             .contains("db-app")
     );
+}
+
+#[tokio::test]
+async fn a_namespace_with_its_own_broker_is_not_deleted() {
+    let api = TestApi::start().await;
+    assert_eq!(api.put("/namespaces/app", json!({})).await.status, 201);
+    let own = "/namespaces/app/brokers/own";
+    let body = json!({"url": "https://broker.example"});
+    assert_eq!(api.put(own, body).await.status, 201);
+    let refused = api.delete("/namespaces/app").await;
+    assert_eq!((refused.status, refused.word()), (409, "in_use"));
+    assert_eq!(api.delete(own).await.status, 204);
+    assert_eq!(api.delete("/namespaces/app").await.status, 204);
+}
+
+#[tokio::test]
+async fn the_next_namespace_of_a_name_does_not_see_what_is_gone() {
+    let api = TestApi::with_instance().await;
+    let body = json!({"name": "db-app", "instance": "db"});
+    let bound = api.post("/namespaces/app/bindings", body).await;
+    assert_eq!(bound.status, 202, "{bound:?}");
+    let uid = api.get(DB).await.body["uid"].clone();
+    let uid = uid.as_str().expect("a uid");
+    let bob = basic("bob");
+    let bob = [("authorization", bob.as_str())];
+    let path = format!("{DB}:abandon");
+    let reason = Some(json!({"reason": "the end"}));
+    assert_eq!(api.ask(("POST", &path), &bob, reason).await.status, 200);
+    let lists = [
+        "/namespaces/app/instances?state=gone",
+        "/namespaces/app/bindings?state=gone",
+    ];
+    let path = format!("/namespaces/app/instances/{uid}");
+    let intents = format!("{path}/intents");
+    for list in lists {
+        let list = api.get(list).await;
+        assert_eq!(list.body["items"].as_array().map(Vec::len), Some(1));
+    }
+    assert_eq!(api.get(&path).await.status, 200);
+    assert_eq!(api.get(&intents).await.status, 200);
+    assert_eq!(api.delete("/namespaces/app").await.status, 204);
+    assert_eq!(api.get(&path).await.status, 404);
+    assert_eq!(api.put("/namespaces/app", json!({})).await.status, 201);
+    for list in lists {
+        let list = api.get(list).await;
+        assert_eq!(list.body["items"], json!([]), "{list:?}");
+    }
+    assert_eq!(api.get(&path).await.status, 404);
+    assert_eq!(api.get(&intents).await.status, 404);
+}
+
+/// Puts the create of `db` on hold, as after a rejected one.
+async fn hold_create(api: &TestApi) {
+    let shown = api.get(DB).await;
+    let uid = shown.body["uid"].as_str().and_then(|it| it.parse().ok());
+    let records = api.0.platform.records();
+    let key = records.keys.instance("app", uid.expect("a uid"));
+    let was = records.load::<Instance>(&key).await.expect("it is read");
+    let mut next = was.state.get().expect("an instance").clone();
+    next.pending[0].state = IntentState::OnHold(HoldReason::Interrupted);
+    let documents = &records.documents;
+    let commit = documents.put(Commit::new(), &key, &was, &Record::of(next));
+    let written = documents.store.commit(&commit).await;
+    written.expect("it is written");
+}
+
+#[tokio::test]
+async fn an_intent_that_is_only_tried_again_is_shown_and_not_written() {
+    let api = TestApi::with_instance().await;
+    hold_create(&api).await;
+    let path = format!("{DB}/intents/1:resume?dryRun=true");
+    let tried = api.post(&path, json!({})).await;
+    assert_eq!(tried.status, 200, "{tried:?}");
+    assert_eq!(tried.body["pending"][0]["number"], 2);
+    let shown = api.get(DB).await;
+    assert_eq!(shown.body["pending"][0]["number"], 1);
+}
+
+/// All names and uses of secrets are freed in the one commit in which an instance ends, and a commit has a bound.
+#[tokio::test]
+async fn an_instance_has_a_few_names_and_secrets_at_a_time() {
+    let api = TestApi::with_instance().await;
+    let (ada, bob) = (basic("ada"), basic("bob"));
+    for number in 1..=8 {
+        let name = json!({"name": format!("n{number}")});
+        let author = if number % 2 == 0 { &ada } else { &bob };
+        let headers = [("authorization", author.as_str())];
+        let reply = api.ask(("PATCH", DB), &headers, Some(name)).await;
+        let expected = if number < 8 { 202 } else { 429 };
+        assert_eq!(reply.status, expected, "{number}: {reply:?}");
+    }
+    let source = |number: u32| json!({"secret": format!("s{number}")});
+    let many = |name: &str, count: u32| {
+        let sources: Vec<_> = (0..count).map(source).collect();
+        json!({"name": name, "class": "postgresql", "plan": "small", "parametersFrom": sources})
+    };
+    let path = "/namespaces/app/instances";
+    let refused = api.post(path, many("other", 17)).await;
+    assert_eq!((refused.status, refused.word()), (429, "too_many_pending"));
+    assert_eq!(api.post(path, many("other", 16)).await.status, 202);
 }

@@ -2,7 +2,7 @@
 
 use super::instance_view::NamedId;
 use super::intent_view::IntentDocument;
-use super::{AuthorView, ConditionView, TombstoneView};
+use super::{AbandonmentView, AuthorView, ConditionView, TombstoneView};
 use crate::api::time_span::TimeSpan;
 use crate::lifecycle::binding::{
     AddedValue, Binding, Conditions, Deletion, FailedRotations, Generation, GenerationPhase,
@@ -55,6 +55,8 @@ pub(crate) struct BindingView {
     deletion: Option<BindingDeletionView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tombstone: Option<TombstoneView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    abandoned: Option<AbandonmentView>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -146,6 +148,7 @@ impl BindingView {
             ended: ended.map(IntentDocument::of_ended_binding).collect(),
             deletion: binding.deletion.as_ref().map(BindingDeletionView::of),
             tombstone: binding.tombstone.as_ref().map(TombstoneView::of),
+            abandoned: binding.abandoned.as_ref().map(AbandonmentView::of),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::catalog_names::CatalogNames;
 use super::intent_view::IntentDocument;
 use super::spec_view::{SpecView, shown_path};
-use super::{AuthorView, ConditionView, TombstoneView, http_link};
+use super::{AbandonmentView, AuthorView, ConditionView, TombstoneView, http_link};
 use crate::catalog::KnownCatalog;
 use crate::lifecycle::breaker::{OpenCause, SendingStop, StopReason};
 use crate::lifecycle::instance::{Conditions, Deletion, Exposure, Instance, Origin, Source};
@@ -68,6 +68,8 @@ pub(crate) struct InstanceView {
     waits_for_broker: Option<StopView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tombstone: Option<TombstoneView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    abandoned: Option<AbandonmentView>,
 }
 
 /// Something with a name for people and an id.
@@ -191,6 +193,7 @@ impl InstanceView {
             deletion: instance.deletion.as_ref().map(DeletionView::of),
             waits_for_broker: context.stop.filter(|_| is_waiting).map(StopView::of),
             tombstone: instance.tombstone.as_ref().map(TombstoneView::of),
+            abandoned: instance.abandoned.as_ref().map(AbandonmentView::of),
         }
     }
 }

@@ -5,7 +5,8 @@ use crate::lifecycle::binding::{
     BindFacts, Binding, BindingDecision, BindingEffect, BindingEventError, BindingReply, Context,
     CreateRequest, InstanceReadiness, IntentCause,
 };
-use crate::lifecycle::intent::IntentState;
+use crate::lifecycle::intent::{IntentNumber, IntentState};
+use crate::lifecycle::request_key::{KeyReusedError, RequestKey};
 use std::collections::VecDeque;
 
 /// A request to create a binding that does not exist.
@@ -34,6 +35,7 @@ pub(super) fn create(
         waits_for_orphan: false,
         auto_retries: 0,
         tombstone: None,
+        abandoned: None,
     };
     let mut transition = Transition::of(binding, context);
     let name = transition.next.name.clone();
@@ -41,6 +43,21 @@ pub(super) fn create(
     let number = transition.accept_bind(request.by, IntentCause::User, &request.facts);
     transition.remember(request.idempotency_key, number);
     Ok(transition.decision(BindingReply::Accepted(number)))
+}
+
+impl Binding {
+    /// The intent that the same request began, if it was accepted before.
+    ///
+    /// # Errors
+    /// Another request was accepted under its key.
+    pub fn accepted_under(
+        &self,
+        key: Option<&RequestKey>,
+    ) -> Result<Option<IntentNumber>, BindingEventError> {
+        let accepted = key.map(|key| key.accepted_in(&self.idempotency_keys));
+        let accepted = accepted.unwrap_or(Ok(None));
+        accepted.map_err(|KeyReusedError| BindingEventError::KeyReused)
+    }
 }
 
 /// The conditions of every bind.

@@ -78,7 +78,7 @@ fn obey(
             commands::retry(binding, number, by, &facts, context)
         }
         BindingCommand::Rotate(request) => rotate::rotate(binding, request, context),
-        BindingCommand::Abandon(by) => Ok(delete::abandon(binding, &by, context)),
+        BindingCommand::Abandon(given_up) => Ok(delete::abandon(binding, given_up, context)),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::lifecycle::binding::{
     Generation, IntentCause, IntentChange, PendingIntent,
 };
 use crate::lifecycle::instance::Tombstone;
-use crate::lifecycle::intent::{CancelledBy, IntentEnd, IntentNumber, IntentState};
+use crate::lifecycle::intent::{Abandonment, CancelledBy, IntentEnd, IntentNumber, IntentState};
 use sutler_osb::BindingId;
 
 /// A request to delete.
@@ -83,11 +83,17 @@ pub(super) fn undelete(
 }
 
 /// A request to give the binding up: it ends here, and the ledger has what the broker may have.
-pub(super) fn abandon(binding: Binding, by: &Author, context: &Context<'_>) -> BindingDecision {
+pub(super) fn abandon(
+    binding: Binding,
+    abandonment: Abandonment,
+    context: &Context<'_>,
+) -> BindingDecision {
+    let by = &abandonment.by;
     let mut transition = Transition::of(binding, context);
     transition.end_all(|_| IntentEnd::Cancelled(CancelledBy::Abandon(by.clone())));
     transition.abandon_generations(Some(by));
     transition.close(Tombstone::Abandoned(context.now));
+    transition.next.abandoned = Some(abandonment);
     transition.decision(BindingReply::Done)
 }
 

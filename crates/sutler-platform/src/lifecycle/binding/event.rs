@@ -4,8 +4,9 @@
 
 use crate::author::Author;
 use crate::lifecycle::binding::{BindSpec, CredentialsAnswer, RotationPolicy, Transforms};
-use crate::lifecycle::intent::IntentNumber;
+use crate::lifecycle::intent::{Abandonment, IntentNumber};
 use crate::lifecycle::orphan::OrphanResult;
+use crate::lifecycle::request_key::RequestKey;
 use crate::preflight::Violation;
 use jiff::Timestamp;
 use sutler_client::Meaning;
@@ -51,7 +52,7 @@ pub enum BindingCommand {
     /// Replaces the current generation, with the same parameters.
     Rotate(RotateRequest),
     /// Ends the binding here; what the broker may have goes to the orphan ledger.
-    Abandon(Author),
+    Abandon(Abandonment),
 }
 
 /// A request to create a binding.
@@ -74,7 +75,7 @@ pub struct CreateRequest {
     /// The person.
     pub by: Author,
     /// Key under which the same request is accepted once.
-    pub idempotency_key: Option<String>,
+    pub idempotency_key: Option<RequestKey>,
     /// What was found out before it is decided.
     pub facts: BindFacts,
 }
@@ -85,7 +86,7 @@ pub struct RotateRequest {
     /// The person.
     pub by: Author,
     /// Key under which the same request is accepted once.
-    pub idempotency_key: Option<String>,
+    pub idempotency_key: Option<RequestKey>,
     /// What was found out before it is decided.
     pub facts: BindFacts,
 }

@@ -45,6 +45,9 @@ pub enum BindingEventError {
     /// There is no such intent, or it cannot be used for that.
     #[error("{0} {1}")]
     WrongIntent(IntentNumber, &'static str),
+    /// Another request was accepted under its key.
+    #[error("another request was sent with this idempotency key; choose a new one")]
+    KeyReused,
     /// Nothing is being deleted.
     #[error("the binding is not being deleted")]
     NotDeleting,

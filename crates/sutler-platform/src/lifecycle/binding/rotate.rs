@@ -19,9 +19,8 @@ pub(super) fn rotate(
     context: &Context<'_>,
 ) -> Result<BindingDecision, BindingEventError> {
     let key = request.idempotency_key;
-    let mut known = binding.idempotency_keys.iter().rev();
-    if let Some((_, number)) = known.find(|(known, _)| Some(known) == key.as_ref()) {
-        let reply = BindingReply::AcceptedBefore(*number);
+    if let Some(number) = binding.accepted_under(key.as_ref())? {
+        let reply = BindingReply::AcceptedBefore(number);
         return Ok(Transition::of(binding, context).decision(reply));
     }
     if binding.deletion.is_some() {

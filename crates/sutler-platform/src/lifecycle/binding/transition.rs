@@ -12,6 +12,7 @@ use crate::lifecycle::binding::{
 use crate::lifecycle::intent::{
     BrokerStatement, CancelledBy, IntentEnd, IntentNumber, IntentState, OperationId,
 };
+use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use sutler_osb::BindingId;
 
 /// The next state of a binding and what follows from it.
@@ -119,9 +120,9 @@ impl<'a> Transition<'a> {
     }
 
     /// Remembers the key under which a request was accepted.
-    pub(super) fn remember(&mut self, key: Option<String>, number: IntentNumber) {
+    pub(super) fn remember(&mut self, key: Option<RequestKey>, number: IntentNumber) {
         let keys = &mut self.next.idempotency_keys;
-        keys.extend(key.map(|key| (key, number)));
+        keys.extend(key.map(|request| AcceptedKey { request, number }));
         while keys.len() > IDEMPOTENCY_KEYS_KEPT {
             keys.pop_front();
         }

@@ -5,10 +5,11 @@ use crate::lifecycle::instance::bounds::check_size;
 use crate::lifecycle::instance::transition::{Transition, fingerprint};
 use crate::lifecycle::instance::{
     ChangeFacts, ChangeRequest, Context, IDEMPOTENCY_KEYS_KEPT, Instance, InstanceDecision,
-    InstanceEventError, InstanceReply, IntentChange, MANAGERS_BYTES_MAX, MANAGERS_KEPT,
-    PENDING_BYTES_MAX, PENDING_MAX, PendingIntent,
+    InstanceEventError, InstanceReply, IntentChange, MANAGERS_BYTES_MAX, MANAGERS_KEPT, NAMES_MAX,
+    PENDING_BYTES_MAX, PENDING_MAX, PendingIntent, SECRETS_MAX,
 };
 use crate::lifecycle::intent::{CancelledBy, IntentCause, IntentEnd, IntentNumber, IntentState};
+use crate::lifecycle::request_key::{AcceptedKey, KeyReusedError, RequestKey};
 use crate::spec::{self, Spec, SpecPatch};
 
 /// What a change leads to.
@@ -30,7 +31,7 @@ pub(super) fn change(
     facts: &ChangeFacts,
     context: &Context<'_>,
 ) -> Result<InstanceDecision, InstanceEventError> {
-    if let Some(number) = accepted_before(&instance, &facts.request) {
+    if let Some(number) = accepted_before(&instance, &facts.request)? {
         return Ok(
             Transition::of(instance, context).decision(InstanceReply::AcceptedBefore(number))
         );
@@ -97,17 +98,16 @@ pub(super) fn refuse_violations(facts: &ChangeFacts) -> Result<(), InstanceEvent
     Err(InstanceEventError::Violations(facts.violations.clone()))
 }
 
-/// The intent that the same request began, if it was accepted before.
+/// The intent that the same request began, if it was accepted before. A key of another request is refused.
 pub(super) fn accepted_before(
     instance: &Instance,
     request: &ChangeRequest,
-) -> Option<IntentNumber> {
-    let key = key_of(request)?;
-    let known = instance.idempotency_keys.iter().rev();
-    known
-        .clone()
-        .find(|(known, _)| *known == key)
-        .map(|it| it.1)
+) -> Result<Option<IntentNumber>, InstanceEventError> {
+    let Some(key) = key_of(request) else {
+        return Ok(None);
+    };
+    let accepted = key.accepted_in(&instance.idempotency_keys);
+    accepted.map_err(|KeyReusedError| InstanceEventError::KeyReused)
 }
 
 /// Whether a later generation of the object that the request follows was taken over already.
@@ -119,11 +119,15 @@ fn follows_earlier_generation(instance: &Instance, request: &ChangeRequest) -> b
 }
 
 /// The key under which a request is accepted once.
-fn key_of(request: &ChangeRequest) -> Option<String> {
+fn key_of(request: &ChangeRequest) -> Option<RequestKey> {
     let source = request.source.as_ref();
-    let of_source = || source.map(|it| format!("source {} {}", it.uid, it.generation));
-    let key = request.idempotency_key.as_ref();
-    key.map(|key| format!("key {key}")).or_else(of_source)
+    let of_source = || {
+        source.map(|it| RequestKey {
+            key: format!("source {} {}", it.uid, it.generation),
+            digest: String::new(),
+        })
+    };
+    request.idempotency_key.clone().or_else(of_source)
 }
 
 fn refuse_rejected(
@@ -177,8 +181,17 @@ pub(super) fn accept_patch(
             number
         }
     };
+    check_uses(&transition.next)?;
     transition.remember(request, number);
     Ok(number)
+}
+
+/// The commit in which an instance ends frees all its names and uses of secrets, besides ending its intents.
+pub(super) fn check_uses(instance: &Instance) -> Result<(), InstanceEventError> {
+    match instance.names().len() > NAMES_MAX || instance.secrets().len() > SECRETS_MAX {
+        true => Err(InstanceEventError::TooManyUses),
+        false => Ok(()),
+    }
 }
 
 fn may_send_name(transition: &Transition<'_>) -> bool {
@@ -230,7 +243,13 @@ fn coalesced(
 
 impl Instance {
     /// The intent that the same request began, if it was accepted before.
-    pub fn accepted_under(&self, request: &ChangeRequest) -> Option<IntentNumber> {
+    ///
+    /// # Errors
+    /// Another request was accepted under its key.
+    pub fn accepted_under(
+        &self,
+        request: &ChangeRequest,
+    ) -> Result<Option<IntentNumber>, InstanceEventError> {
         accepted_before(self, request)
     }
 
@@ -257,7 +276,10 @@ impl Transition<'_> {
             return;
         };
         let keys = &mut self.next.idempotency_keys;
-        keys.push_back((key, number));
+        keys.push_back(AcceptedKey {
+            request: key,
+            number,
+        });
         while keys.len() > IDEMPOTENCY_KEYS_KEPT {
             keys.pop_front();
         }

@@ -50,7 +50,7 @@ pub(super) fn resume(
     facts: &ChangeFacts,
     context: &Context<'_>,
 ) -> Result<InstanceDecision, InstanceEventError> {
-    if let Some(number) = accepted_before(&instance, &facts.request) {
+    if let Some(number) = accepted_before(&instance, &facts.request)? {
         let reply = InstanceReply::AcceptedBefore(number);
         return Ok(Transition::of(instance, context).decision(reply));
     }
@@ -90,7 +90,7 @@ pub(super) fn retry(
     facts: &ChangeFacts,
     context: &Context<'_>,
 ) -> Result<InstanceDecision, InstanceEventError> {
-    if let Some(number) = accepted_before(&instance, &facts.request) {
+    if let Some(number) = accepted_before(&instance, &facts.request)? {
         let reply = InstanceReply::AcceptedBefore(number);
         return Ok(Transition::of(instance, context).decision(reply));
     }
@@ -145,7 +145,7 @@ pub(super) fn rollback(
     facts: &ChangeFacts,
     context: &Context<'_>,
 ) -> Result<InstanceDecision, InstanceEventError> {
-    if let Some(number) = accepted_before(&instance, &facts.request) {
+    if let Some(number) = accepted_before(&instance, &facts.request)? {
         let reply = InstanceReply::AcceptedBefore(number);
         return Ok(Transition::of(instance, context).decision(reply));
     }

@@ -3,7 +3,7 @@
 //! The answers of the broker are in `create_answer.rs`.
 
 use crate::lifecycle::instance::bounds::check_size;
-use crate::lifecycle::instance::change::refuse_violations;
+use crate::lifecycle::instance::change::{check_uses, refuse_violations};
 use crate::lifecycle::instance::transition::Transition;
 use crate::lifecycle::instance::{
     Basis, ChangeRequest, ConfirmedState, Context, CreateRequest, Exposure, Instance,
@@ -22,6 +22,7 @@ pub(super) fn create(
     check_size(&request.spec)?;
     let facts = request.facts.clone();
     let instance = new_instance(request, Origin::Created, context);
+    check_uses(&instance)?;
     let mut transition = Transition::of(instance, context);
     transition.before.names.clear();
     let number = transition.accept(
@@ -41,6 +42,7 @@ pub(super) fn adopt(
     refuse_violations(&request.facts)?;
     check_size(&request.spec)?;
     let instance = new_instance(request, Origin::Adopted, context);
+    check_uses(&instance)?;
     let mut transition = Transition::of(instance, context);
     transition.before.names.clear();
     Ok(transition.decision(InstanceReply::Done))
@@ -86,6 +88,7 @@ fn new_instance(request: CreateRequest, origin: Origin, context: &Context<'_>) -
         waits_for_orphan: false,
         auto_retries: 0,
         tombstone: None,
+        abandoned: None,
     }
 }
 

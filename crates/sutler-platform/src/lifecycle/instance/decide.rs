@@ -85,7 +85,7 @@ fn obey(
         InstanceCommand::Rollback(number, facts) => {
             commands::rollback(instance, number, &facts, context)
         }
-        InstanceCommand::Abandon(by) => Ok(delete::abandon(instance, by, context)),
+        InstanceCommand::Abandon(given_up) => Ok(delete::abandon(instance, given_up, context)),
         InstanceCommand::Follow(source) => Ok(commands::follow(instance, source, context)),
         InstanceCommand::Protect(on) => Ok(commands::protect(instance, on, context)),
     }

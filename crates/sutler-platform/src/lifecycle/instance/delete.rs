@@ -9,7 +9,9 @@ use crate::lifecycle::instance::{
     ChangeRequest, Context, Deletion, Exposure, Instance, InstanceDecision, InstanceEffect,
     InstanceEventError, InstanceReply, IntentChange, PendingIntent, Tombstone,
 };
-use crate::lifecycle::intent::{CancelledBy, IntentCause, IntentEnd, IntentNumber, IntentState};
+use crate::lifecycle::intent::{
+    Abandonment, CancelledBy, IntentCause, IntentEnd, IntentNumber, IntentState,
+};
 use crate::lifecycle::orphan::OrphanCause;
 
 /// A request to delete.
@@ -90,7 +92,12 @@ pub(super) fn undelete(
 }
 
 /// A request to give the instance up: it ends here, and the ledger has what the broker may have.
-pub(super) fn abandon(instance: Instance, by: Author, context: &Context<'_>) -> InstanceDecision {
+pub(super) fn abandon(
+    instance: Instance,
+    abandonment: Abandonment,
+    context: &Context<'_>,
+) -> InstanceDecision {
+    let by = abandonment.by.clone();
     let mut transition = Transition::of(instance, context);
     match transition.next.exposure {
         Exposure::MayExist | Exposure::Confirmed | Exposure::Uncertain(_) => {
@@ -101,6 +108,7 @@ pub(super) fn abandon(instance: Instance, by: Author, context: &Context<'_>) -> 
     transition.effect(InstanceEffect::AbandonBindings(by.clone()));
     transition.end_all(|_| IntentEnd::Cancelled(CancelledBy::Abandon(by.clone())));
     transition.bury(Tombstone::Abandoned(transition.context.now));
+    transition.next.abandoned = Some(abandonment);
     transition.decision(InstanceReply::Done)
 }
 

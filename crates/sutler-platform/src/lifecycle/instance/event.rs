@@ -4,8 +4,9 @@
 
 use crate::author::Author;
 use crate::lifecycle::instance::Source;
-use crate::lifecycle::intent::{IntentCause, IntentNumber, OnFailure};
+use crate::lifecycle::intent::{Abandonment, IntentCause, IntentNumber, OnFailure};
 use crate::lifecycle::orphan::OrphanResult;
+use crate::lifecycle::request_key::RequestKey;
 use crate::preflight::Violation;
 use crate::spec::{Spec, SpecPatch};
 use serde::{Deserialize, Serialize};
@@ -63,7 +64,7 @@ pub enum InstanceCommand {
     /// Goes back to the specification that an intent confirmed.
     Rollback(IntentNumber, ChangeFacts),
     /// Forgets the instance here; what the broker may have goes to the orphan ledger.
-    Abandon(Author),
+    Abandon(Abandonment),
     /// Follows another object, or none.
     Follow(Option<Source>),
     /// Refuses deletes, or takes that back.
@@ -108,7 +109,7 @@ pub struct ChangeRequest {
     /// The revision that must be shown still.
     pub if_revision: Option<u64>,
     /// Key under which the same request is accepted once.
-    pub idempotency_key: Option<String>,
+    pub idempotency_key: Option<RequestKey>,
     /// The object and its generation that the change follows.
     pub source: Option<Source>,
     /// What happens to those behind it if it fails.

@@ -24,9 +24,20 @@ pub enum InstanceEventError {
         PENDING = super::PENDING_MAX
     )]
     TooManyPending,
+    /// It would have too many names or secrets at a time.
+    #[error(
+        "an instance has at most {NAMES} names and {SECRETS} secrets with its pending changes; wait for some of them, or \
+         name fewer",
+        NAMES = super::NAMES_MAX,
+        SECRETS = super::SECRETS_MAX
+    )]
+    TooManyUses,
     /// The broker has rejected the same change.
     #[error("the broker rejected the same change ({0}); force it to send it again")]
     RejectedBefore(IntentNumber),
+    /// Another request was accepted under its key.
+    #[error("another request was sent with this idempotency key; choose a new one")]
+    KeyReused,
     /// Another revision is shown.
     #[error("revision {shown} is shown by now; read it and decide again")]
     RevisionChanged {

@@ -101,6 +101,7 @@ pub(super) fn instance(broker: Uuid, number: u128, plan: &str) -> Instance {
         waits_for_orphan: false,
         auto_retries: 0,
         tombstone: None,
+        abandoned: None,
     }
 }
 

@@ -53,6 +53,7 @@ pub(super) fn server(
     let settings = ApiSettings {
         auth,
         access: AccessSettings {
+            operators: config.operators.clone(),
             abandon: config.abandon.clone(),
             credentials: config.credentials.clone(),
             impersonators: config.impersonators.clone(),

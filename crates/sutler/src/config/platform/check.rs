@@ -57,6 +57,7 @@ fn authentication(config: &PlatformConfig, findings: &mut CheckFindings) {
 fn names(config: &PlatformConfig, findings: &mut CheckFindings) {
     let users: HashSet<&str> = config.users.iter().map(|it| it.name.as_str()).collect();
     let lists = [
+        ("operators", &config.operators),
         ("abandon", &config.abandon),
         ("credentials", &config.credentials),
         ("impersonators", &config.impersonators),

@@ -57,7 +57,7 @@ fn somebody_must_be_able_to_come_in() {
 #[test]
 fn all_values_are_taken_over() {
     let text = format!(
-        "{USERS}id: eu-1\nlisten: 127.0.0.1:0\nabandon: [ada]\ncredentials: [bob, 'token:https://i#7']\n\
+        "{USERS}id: eu-1\nlisten: 127.0.0.1:0\noperators: [ada]\nabandon: [ada]\ncredentials: [bob, 'token:https://i#7']\n\
          egress: {{networks: [10.0.0.0/8, 127.0.0.1]}}\nstore: {{url: 'memory:'}}\ndrain: 5s\n\
          timeouts: {{lease: 10s, idle: 9s}}\nlimits: {{body: 64KiB, changes_at_once: 7}}\n\
          issuers: [{{issuer: 'https://i', jwks_url: 'https://i/keys', audience: [sutler]}}]\n"

@@ -40,6 +40,7 @@ users:
   - { name: boris, password: secret-of-boris }
   - { name: carla, password: secret-of-carla }
   - { name: olga, password: secret-of-olga }
+operators: [olga]
 egress: { networks: ['127.0.0.0/8'] }
 ";
         std::fs::write(folder.path().join("platform.yaml"), config).expect("it is written");

@@ -10,6 +10,7 @@ use crate::lifecycle::binding::{
 use crate::lifecycle::intent::{
     BrokerStatement, IntentEnd, IntentNumber, IntentState, OperationId, UnknownQuestion,
 };
+use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use crate::spec::Parameters;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
@@ -97,6 +98,14 @@ pub(super) fn bind_spec() -> BindSpec {
     }
 }
 
+/// The key of a request.
+pub(super) fn request_key(key: &str) -> RequestKey {
+    RequestKey {
+        key: key.to_owned(),
+        digest: "same".to_owned(),
+    }
+}
+
 /// Credentials that can be found again wherever they are printed or stored.
 pub(super) fn credentials(mark: &str) -> CredentialsAnswer {
     let password = serde_json::json!({"credentials": {"password": format!("CANARY-{mark}")}});
@@ -136,12 +145,16 @@ pub(super) fn bare() -> Binding {
         accepted: 1,
         pending: Vec::new(),
         ended: VecDeque::new(),
-        idempotency_keys: VecDeque::from([("again".to_owned(), IntentNumber(1))]),
+        idempotency_keys: VecDeque::from([AcceptedKey {
+            request: request_key("again"),
+            number: IntentNumber(1),
+        }]),
         deletion: None,
         failed_rotations: None,
         waits_for_orphan: false,
         auto_retries: 0,
         tombstone: None,
+        abandoned: None,
     }
 }
 

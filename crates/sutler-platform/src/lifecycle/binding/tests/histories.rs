@@ -2,7 +2,7 @@
 //!
 //! People and the expiry chore interfere, operations are claimed, binds arrive late. The broker is in `broker.rs`.
 
-use super::fixtures::{facts, osb_id, person};
+use super::fixtures::{facts, osb_id, person, request_key};
 use super::world::World;
 use crate::lifecycle::binding::{
     BindFacts, BindingCommand, BindingEffect, BindingEventError, Event, InstanceReadiness,
@@ -35,7 +35,8 @@ impl World {
         };
         let event = match which % 12 {
             0 | 1 => {
-                let idempotency_key = (detail.is_multiple_of(4)).then(|| detail.to_string());
+                let idempotency_key =
+                    (detail.is_multiple_of(4)).then(|| request_key(&detail.to_string()));
                 let request = RotateRequest {
                     by,
                     idempotency_key,
@@ -52,7 +53,7 @@ impl World {
             8 => of_person(BindingCommand::Cancel(first, by)),
             9 => of_person(BindingCommand::Resume(held, by, facts)),
             10 => of_person(BindingCommand::Retry(last, by, facts)),
-            _ if detail > 250 => of_person(BindingCommand::Abandon(by)),
+            _ if detail > 250 => of_person(BindingCommand::Abandon(by.into())),
             _ => of_person(BindingCommand::Cancel(last, by)),
         };
         let is_abandoned =

@@ -1,7 +1,9 @@
 //! Holds the rules to `tests/transitions/binding.txt`: every row, and a row for every state and event.
 
 use super::answers::{answer, unfit};
-use super::fixtures::{NOW, context, create_request, details, facts, moment, person, policy};
+use super::fixtures::{
+    NOW, context, create_request, details, facts, moment, person, policy, request_key,
+};
 use super::states::{STATES, binding};
 use super::words;
 use crate::lifecycle::binding::{
@@ -222,7 +224,7 @@ fn command(name: &str, before: Option<&Binding>) -> BindingCommand {
         "rotate, instance deleting" => rotate(with_instance(InstanceReadiness::Deleting)),
         "rotate, instance unusable" => rotate(with_instance(InstanceReadiness::Unusable)),
         "rotate, accepted before" => rotation(facts(), "again"),
-        "abandon" => BindingCommand::Abandon(person("ann")),
+        "abandon" => BindingCommand::Abandon(person("ann").into()),
         other => panic!("no such command: {other}"),
     }
 }
@@ -230,7 +232,7 @@ fn command(name: &str, before: Option<&Binding>) -> BindingCommand {
 fn rotation(facts: BindFacts, key: &str) -> BindingCommand {
     BindingCommand::Rotate(RotateRequest {
         by: person("ben"),
-        idempotency_key: Some(key.to_owned()),
+        idempotency_key: Some(request_key(key)),
         facts,
     })
 }

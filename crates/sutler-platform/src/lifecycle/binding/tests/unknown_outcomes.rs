@@ -71,6 +71,6 @@ fn a_bind_in_doubt_below_a_refused_delete_of_its_author_is_not_forgotten() {
     assert_eq!(it.pending, [], "its author deleted the binding after it");
     let leftover = it.generation(&osb_id(2)).expect("a leftover");
     assert!(leftover.may_exist() && leftover.bound().is_none());
-    let decision = commanded(it, BindingCommand::Abandon(person("ben")));
+    let decision = commanded(it, BindingCommand::Abandon(person("ben").into()));
     assert_eq!(orphans(&decision).len(), 2);
 }

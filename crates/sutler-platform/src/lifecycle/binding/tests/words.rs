@@ -34,6 +34,7 @@ pub(super) fn refusal(refusal: &BindingEventError) -> &'static str {
         BindingEventError::TooManyGenerations => "refused: too many",
         BindingEventError::WrongIntent(..) => "refused: wrong intent",
         BindingEventError::NotDeleting => "refused: not deleting",
+        BindingEventError::KeyReused => "refused: key of another request",
         BindingEventError::NotDue => "refused: not due",
         BindingEventError::OutOfDate => "refused: out of date",
     }

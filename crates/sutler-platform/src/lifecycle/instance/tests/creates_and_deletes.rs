@@ -163,7 +163,7 @@ fn a_create_that_was_taken_back_is_not_repeated_in_the_name_of_another_person() 
 fn an_abandoned_instance_that_existed_before_is_left_to_a_person() {
     let mut lane = Lane::in_state("live");
     lane.instance.origin = Origin::Adopted;
-    let abandon = InstanceCommand::Abandon(person("ann"));
+    let abandon = InstanceCommand::Abandon(person("ann").into());
     let decision = lane
         .decide(Event::Command(Box::new(abandon)))
         .expect("abandoned");
@@ -220,7 +220,7 @@ fn a_new_name_is_taken_at_once_and_the_old_one_freed_when_it_is_confirmed() {
         effects.contains(&InstanceEffect::FreeName("db".to_owned())),
         "{effects:?}"
     );
-    let abandon = Box::new(InstanceCommand::Abandon(person("ann")));
+    let abandon = Box::new(InstanceCommand::Abandon(person("ann").into()));
     let effects = lane
         .decide(Event::Command(abandon))
         .expect("abandoned")

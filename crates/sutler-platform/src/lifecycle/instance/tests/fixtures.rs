@@ -9,6 +9,7 @@ use crate::lifecycle::intent::{
     BrokerStatement, HoldReason, IntentCause, IntentEnd, IntentNumber, IntentState, OnFailure,
     OperationId, UnknownQuestion,
 };
+use crate::lifecycle::request_key::{AcceptedKey, RequestKey};
 use crate::spec::samples::{label_patch, parameters_patch, plan_patch, spec};
 use crate::spec::{Spec, SpecPatch};
 use jiff::Timestamp;
@@ -90,6 +91,14 @@ pub(super) fn osb_id(number: u64) -> InstanceId {
 
 pub(super) fn operation(number: u64) -> OperationId {
     OperationId(Uuid::from_u128(u128::from(number)))
+}
+
+/// The key of a request.
+pub(super) fn request_key(key: &str) -> RequestKey {
+    RequestKey {
+        key: key.to_owned(),
+        digest: "same".to_owned(),
+    }
 }
 
 /// Time for all attempts, and for how long a create may come late.
@@ -175,12 +184,16 @@ fn bare() -> Instance {
         ended: VecDeque::new(),
         revisions: VecDeque::new(),
         managers: VecDeque::new(),
-        idempotency_keys: VecDeque::from([("key again".to_owned(), IntentNumber(1))]),
+        idempotency_keys: VecDeque::from([AcceptedKey {
+            request: request_key("again"),
+            number: IntentNumber(1),
+        }]),
         deletion: None,
         create_sent: None,
         waits_for_orphan: false,
         auto_retries: 0,
         tombstone: None,
+        abandoned: None,
     }
 }
 

@@ -262,7 +262,7 @@ impl World {
             8 => InstanceCommand::Resume(held.map_or(some, |it| it.number), facts(name)),
             9 => InstanceCommand::Retry(last, facts(name)),
             10 => InstanceCommand::Rollback(IntentNumber(u64::from(detail) % 9), facts(name)),
-            _ if detail > 250 => InstanceCommand::Abandon(person(name)),
+            _ if detail > 250 => InstanceCommand::Abandon(person(name).into()),
             _ => InstanceCommand::Apply(
                 name.to_owned(),
                 small().apply(&disk(u64::from(detail))),

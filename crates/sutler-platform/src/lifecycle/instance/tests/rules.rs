@@ -1,7 +1,7 @@
 //! Rules that a table of single states and events cannot show: histories of several people, bounds, and choices of a
 //! broker.
 
-use super::fixtures::{disk, facts, operation, person, said, small};
+use super::fixtures::{disk, facts, operation, person, request_key, said, small};
 use super::meanings::{rejected, succeeded};
 use crate::lifecycle::instance::{
     ChangeFacts, ConditionStatus, InstanceCommand, InstanceEffect, InstanceEventError,
@@ -11,6 +11,7 @@ use crate::lifecycle::intent::{
     CancelledBy, DependencyReason, HoldReason, IntentCause, IntentEnd, IntentNumber, IntentState,
     OnFailure,
 };
+use crate::lifecycle::request_key::RequestKey;
 use crate::spec::Spec;
 use crate::spec::samples::{label_patch, parameters_patch, plan, plan_patch, spec};
 use serde_json::json;
@@ -263,9 +264,17 @@ fn a_rollback_leads_back_to_what_an_intent_confirmed() {
 fn the_same_command_with_a_key_begins_one_intent() {
     let mut lane = Lane::in_state("new");
     let mut keyed = facts("ben");
-    keyed.request.idempotency_key = Some("k".to_owned());
+    keyed.request.idempotency_key = Some(request_key("k"));
     let first = lane.command(InstanceCommand::Patch(disk(20), keyed.clone()));
-    let again = lane.command(InstanceCommand::Retry(IntentNumber(1), keyed));
+    let again = lane.command(InstanceCommand::Retry(IntentNumber(1), keyed.clone()));
+    let digest = "of another request".to_owned();
+    let other = RequestKey {
+        digest,
+        ..request_key("k")
+    };
+    keyed.request.idempotency_key = Some(other);
+    let reused = lane.command(InstanceCommand::Patch(disk(20), keyed));
+    assert_eq!(reused, Err(InstanceEventError::KeyReused));
     assert_eq!(first, Ok(InstanceReply::Accepted(IntentNumber(2))));
     assert_eq!(again, Ok(InstanceReply::AcceptedBefore(IntentNumber(2))));
 }

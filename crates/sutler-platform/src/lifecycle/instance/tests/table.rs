@@ -1,7 +1,7 @@
 //! Holds the rules to `tests/transitions/instance.txt`: every row, and a row for every state and event.
 
 use super::fixtures::{
-    NOW, STATES, context, disk, facts, instance, moment, osb_id, person, policy, small,
+    NOW, STATES, context, disk, facts, instance, moment, osb_id, person, policy, request_key, small,
 };
 use super::meanings::{failed, message, retry, succeeded};
 use super::words;
@@ -232,7 +232,7 @@ fn command(name: &str, before: Option<&Instance>) -> InstanceCommand {
         }
         "patch, accepted before" => {
             let mut facts = facts("ben");
-            facts.request.idempotency_key = Some("again".to_owned());
+            facts.request.idempotency_key = Some(request_key("again"));
             InstanceCommand::Patch(disk(30), facts)
         }
         "replace" => InstanceCommand::Replace(wanted, facts("ben")),
@@ -249,7 +249,7 @@ fn command(name: &str, before: Option<&Instance>) -> InstanceCommand {
         "resume" => InstanceCommand::Resume(first.unwrap_or(none), facts("ben")),
         "retry" => InstanceCommand::Retry(last.unwrap_or(none), facts("ben")),
         "rollback" => InstanceCommand::Rollback(IntentNumber(1), facts("ben")),
-        "abandon" => InstanceCommand::Abandon(person("ann")),
+        "abandon" => InstanceCommand::Abandon(person("ann").into()),
         "follow" => InstanceCommand::Follow(Some(Source {
             object: "c/ns/db".to_owned(),
             uid: "u".to_owned(),

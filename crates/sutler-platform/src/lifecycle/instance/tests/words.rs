@@ -29,6 +29,8 @@ pub(super) fn refusal(refusal: &InstanceEventError) -> &'static str {
         InstanceEventError::Gone => "refused: gone",
         InstanceEventError::Violations(_) => "refused: violations",
         InstanceEventError::TooManyPending => "refused: too many",
+        InstanceEventError::TooManyUses => "refused: too many names or secrets",
+        InstanceEventError::KeyReused => "refused: key of another request",
         InstanceEventError::RejectedBefore(_) => "refused: rejected before",
         InstanceEventError::RevisionChanged { .. } => "refused: revision",
         InstanceEventError::Deleting => "refused: deleting",
