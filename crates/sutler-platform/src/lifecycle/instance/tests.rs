@@ -7,4 +7,5 @@ mod lane;
 mod meanings;
 mod rules;
 mod table;
+mod uncertain_updates;
 mod words;

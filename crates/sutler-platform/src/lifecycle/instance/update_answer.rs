@@ -126,10 +126,14 @@ pub(super) fn fetched(
     spec.name = own.name.clone();
     spec.labels = own.labels.clone();
     spec.annotations = own.annotations.clone();
+    // Absent means unchanged, as after an update (P-094).
+    let before = transition.next.confirmed().cloned();
+    let (dashboard_url, metadata) =
+        before.map_or((None, None), |it| (it.dashboard_url, it.metadata));
     transition.next.basis = Basis::Confirmed(Box::new(ConfirmedState {
         spec,
-        dashboard_url: details.dashboard_url,
-        metadata: details.metadata,
+        dashboard_url: details.dashboard_url.or(dashboard_url),
+        metadata: details.metadata.or(metadata),
     }));
     Ok(transition.decision(InstanceReply::Nothing))
 }
