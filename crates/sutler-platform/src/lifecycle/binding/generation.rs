@@ -67,7 +67,7 @@ pub struct Retirement {
 /// that it is part of, and by nothing else. `Debug` shows nothing of it.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct CredentialsAnswer(BindResponse);
+pub struct CredentialsAnswer(Box<BindResponse>);
 
 // Every JSON value is equal to itself.
 impl Eq for CredentialsAnswer {}
@@ -90,7 +90,7 @@ impl TryFrom<BindResponse> for CredentialsAnswer {
     fn try_from(answer: BindResponse) -> Result<Self, AnswerTooLongError> {
         let bytes = serde_json::to_vec(&answer).map_or(usize::MAX, |json| json.len());
         match bytes <= ANSWER_BYTES_MAX {
-            true => Ok(Self(answer)),
+            true => Ok(Self(Box::new(answer))),
             false => Err(AnswerTooLongError),
         }
     }
