@@ -12,7 +12,7 @@ use crate::lifecycle::intent::{
     OnFailure,
 };
 use crate::spec::Spec;
-use crate::spec::samples::{label_patch, plan, plan_patch, spec};
+use crate::spec::samples::{label_patch, parameters_patch, plan, plan_patch, spec};
 use serde_json::json;
 use sutler_client::{Meaning, Success};
 
@@ -160,11 +160,14 @@ fn the_33rd_pending_change_is_refused_and_a_delete_is_not() {
 #[test]
 fn patches_over_the_bound_of_bytes_are_refused() {
     let mut lane = Lane::in_state("live");
-    let long = "x".repeat(200_000);
-    let label = |name: &str| InstanceCommand::Patch(label_patch(name, Some(&long)), facts(name));
-    lane.accept(label("one"));
+    let change = |name: &str| {
+        let patch = parameters_patch(json!({"text": name.repeat(33_000)}));
+        InstanceCommand::Patch(patch, facts(name))
+    };
+    lane.accept(change("one"));
+    lane.accept(change("two"));
     assert_eq!(
-        lane.command(label("two")),
+        lane.command(change("ten")),
         Err(InstanceEventError::TooManyPending)
     );
 }
