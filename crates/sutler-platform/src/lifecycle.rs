@@ -7,6 +7,8 @@ pub mod binding;
 pub mod breaker;
 pub mod instance;
 pub mod intent;
+#[cfg(test)]
+mod meaning_table;
 pub mod orphan;
 #[cfg(test)]
 mod transition_table;

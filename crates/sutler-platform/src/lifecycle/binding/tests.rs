@@ -2,6 +2,7 @@
 
 mod answers;
 mod broker;
+mod broker_answers;
 mod credential_paths;
 mod documents;
 mod due;

@@ -1,5 +1,6 @@
 //! Tests of the rules of instances: against the table, as properties of random histories, and of what a table cannot show.
 
+mod broker_answers;
 mod creates_and_deletes;
 mod fixtures;
 mod histories;
