@@ -11,7 +11,7 @@ mod listed_keys;
 mod retention;
 mod secret_changes;
 mod settled_orphans;
-mod task_error;
+mod task_run_error;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +24,7 @@ use sutler_journal::{
     commit_until_known,
 };
 use sutler_records::{NextRun, Resource, Scheduler, TaskDocument};
-use task_error::TaskError;
+use task_run_error::TaskRunError;
 
 /// Verb of the operations of these tasks.
 const PERIODIC_VERB: &str = "periodic";
@@ -44,14 +44,14 @@ enum PlatformTask {
 
 /// The document of a task's lane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct TaskState {
+struct PlannedTask {
     /// The operation that waits for the next run, or runs.
     operation: Option<OperationId>,
     /// Interval for which it was planned.
     every: Duration,
 }
 
-impl Resource for TaskState {
+impl Resource for PlannedTask {
     fn terms(&self, _key: &Key) -> Vec<Term> {
         Vec::new()
     }
@@ -61,7 +61,7 @@ impl Resource for TaskState {
     }
 }
 
-impl TaskDocument for TaskState {
+impl TaskDocument for PlannedTask {
     fn planned(&self) -> Option<OperationId> {
         self.operation
     }
@@ -99,15 +99,15 @@ impl PlatformTask {
         }
     }
 
-    fn next_run(self, due: Due) -> NextRun<TaskState> {
-        let document = TaskState {
+    fn next_run(self, due: Due) -> NextRun<PlannedTask> {
+        let document = PlannedTask {
             operation: None,
             every: self.every(),
         };
         NextRun { document, due }
     }
 
-    async fn work(self, context: &PlatformContext, run: &Run) -> Result<(), TaskError> {
+    async fn work(self, context: &PlatformContext, run: &Run) -> Result<(), TaskRunError> {
         match self {
             Self::SettledOrphans => settled_orphans::repeat_notices(context, run).await,
             Self::DueBindings => due_bindings::apply_due(context, run).await,
@@ -129,7 +129,7 @@ fn scheduler(context: &PlatformContext) -> Scheduler {
 pub(crate) async fn plan_all(context: &PlatformContext) -> Result<(), CommitError> {
     let scheduler = scheduler(context);
     for task in PlatformTask::ALL {
-        let plan = |was: &TaskState| {
+        let plan = |was: &PlannedTask| {
             let keep = was.operation.is_some() && was.every == task.every();
             (!keep).then(|| task.next_run(Due::In(task.every())))
         };
@@ -142,7 +142,7 @@ pub(crate) async fn plan_all(context: &PlatformContext) -> Result<(), CommitErro
 pub(crate) async fn wake_secret_changes(context: &PlatformContext) {
     let lane = scheduler(context).lane(PlatformTask::SecretChanges.name());
     let documents = &context.records.documents;
-    let Ok(found) = documents.load::<TaskState>(&lane).await else {
+    let Ok(found) = documents.load::<PlannedTask>(&lane).await else {
         return;
     };
     if let Some(operation) = found.state.operation {
@@ -161,13 +161,13 @@ pub(crate) async fn run_task(context: &PlatformContext, run: &Run) -> Result<Run
     let lane = run.operation().row.lane.clone();
     let scheduler = scheduler(context);
     let task = task_of(&lane);
-    let is_planned = scheduler.is_planned::<TaskState>(run, &lane).await?;
+    let is_planned = scheduler.is_planned::<PlannedTask>(run, &lane).await?;
     let mut outcome = Outcome::Succeeded;
     if let (true, Some(task)) = (is_planned, task) {
         match task.work(context, run).await {
             Ok(()) => {}
-            Err(TaskError::Lost(lost)) => return Err(lost),
-            Err(TaskError::Record(error)) => {
+            Err(TaskRunError::Lost(lost)) => return Err(lost),
+            Err(TaskRunError::Record(error)) => {
                 outcome = Outcome::Failed;
                 tracing::warn!(
                     task = task.name(),
@@ -205,7 +205,7 @@ async fn end(
     let Some(task) = task_of(lane) else {
         return Ok(RunResult::Yield(UNKNOWN_TASK_AGAIN));
     };
-    let next = |_: &TaskState| Some(task.next_run(Due::In(task.every())));
+    let next = |_: &PlannedTask| Some(task.next_run(Due::In(task.every())));
     scheduler.end(run, lane, outcome, next).await
 }
 

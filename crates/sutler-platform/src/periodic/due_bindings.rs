@@ -4,7 +4,7 @@
 //! author; one that was done meanwhile, or by another replica, is refused there as not due.
 
 use super::listed_keys::ListedKeys;
-use super::task_error::TaskError;
+use super::task_run_error::TaskRunError;
 use crate::binding_changes::{BindingChangeError, change_binding_if};
 use crate::brokers::BrokerView;
 use crate::commands::bind_facts;
@@ -22,7 +22,7 @@ const EVENTS_MAX: usize = GENERATIONS_MAX + 1;
 ///
 /// # Errors
 /// The store does not answer, or the claim was lost.
-pub(super) async fn apply_due(context: &PlatformContext, run: &Run) -> Result<(), TaskError> {
+pub(super) async fn apply_due(context: &PlatformContext, run: &Run) -> Result<(), TaskRunError> {
     let now = context.records.now();
     let list = List::Term {
         realm: context.records.keys.realm().clone(),

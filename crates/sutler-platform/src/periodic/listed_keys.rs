@@ -1,7 +1,7 @@
 //! Keys of the documents of a list, page by page: a task reads each document itself when it is its turn, so one that cannot
 //! be opened delays no other.
 
-use super::task_error::TaskError;
+use super::task_run_error::TaskRunError;
 use crate::context::PlatformContext;
 use sutler_journal::{Key, List, Lost, Position, Run};
 
@@ -38,7 +38,7 @@ impl<'a> ListedKeys<'a> {
     ///
     /// # Errors
     /// The store does not answer, or the claim was lost.
-    pub(super) async fn next_page(&mut self) -> Result<Option<Vec<Key>>, TaskError> {
+    pub(super) async fn next_page(&mut self) -> Result<Option<Vec<Key>>, TaskRunError> {
         let after = match &self.next {
             NextPage::First => None,
             NextPage::After(position) => Some(position),

@@ -3,7 +3,7 @@
 //! Operations are swept only if no document refers to them. The tombstone of an instance stays as long as it has bindings.
 
 use super::listed_keys::ListedKeys;
-use super::task_error::TaskError;
+use super::task_run_error::TaskRunError;
 use crate::context::PlatformContext;
 use crate::executor::bindings_of;
 use crate::lifecycle::instance::Instance;
@@ -23,7 +23,7 @@ const BROKER_OPERATIONS_KEPT: Duration = Duration::from_secs(24 * 3600);
 ///
 /// # Errors
 /// The store does not answer, or the claim was lost.
-pub(super) async fn remove_old(context: &PlatformContext, run: &Run) -> Result<(), TaskError> {
+pub(super) async fn remove_old(context: &PlatformContext, run: &Run) -> Result<(), TaskRunError> {
     let kept = &context.retention;
     let documents = context.records.documents.as_ref();
     let retention = Retention { documents, run };
@@ -67,7 +67,7 @@ async fn remove_instances(
     context: &PlatformContext,
     run: &Run,
     gone_before: StoreTime,
-) -> Result<u64, TaskError> {
+) -> Result<u64, TaskRunError> {
     let mut removed = 0;
     let mut old = ListedKeys::of(context, run, gone(context, INSTANCE, gone_before));
     while let Some(page) = old.next_page().await? {
@@ -82,7 +82,7 @@ async fn remove_instance(
     context: &PlatformContext,
     run: &Run,
     key: Key,
-) -> Result<bool, TaskError> {
+) -> Result<bool, TaskRunError> {
     let was = context.records.load::<Instance>(&key).await?;
     let (Some(instance), Some(version)) = (was.state.get(), was.version) else {
         return Ok(false);

@@ -5,7 +5,7 @@
 //! now, e.g. because it is being created, is notified again by a later run.
 
 use super::listed_keys::ListedKeys;
-use super::task_error::TaskError;
+use super::task_run_error::TaskRunError;
 use crate::binding_changes::{BindingChangeError, change_binding_if};
 use crate::brokers::BrokerView;
 use crate::commands::bind_facts;
@@ -44,7 +44,7 @@ struct SecretChange<'a> {
 ///
 /// # Errors
 /// The store does not answer, or the claim was lost.
-pub(super) async fn notify_users(context: &PlatformContext, run: &Run) -> Result<(), TaskError> {
+pub(super) async fn notify_users(context: &PlatformContext, run: &Run) -> Result<(), TaskRunError> {
     let realm = context.records.keys.realm();
     let list = List::term(realm, SECRET, NOTICE_TERM, NOTICE_DUE);
     let mut changed = ListedKeys::of(context, run, list);
@@ -52,8 +52,8 @@ pub(super) async fn notify_users(context: &PlatformContext, run: &Run) -> Result
         for key in page {
             match notify_users_of(context, run, &key).await {
                 Ok(()) => {}
-                Err(TaskError::Lost(lost)) => return Err(lost.into()),
-                Err(TaskError::Record(error)) => tracing::warn!(
+                Err(TaskRunError::Lost(lost)) => return Err(lost.into()),
+                Err(TaskRunError::Record(error)) => tracing::warn!(
                     error = &error as &dyn std::error::Error,
                     "the users of a secret are notified of its change later"
                 ),
@@ -63,7 +63,11 @@ pub(super) async fn notify_users(context: &PlatformContext, run: &Run) -> Result
     Ok(())
 }
 
-async fn notify_users_of(context: &PlatformContext, run: &Run, key: &Key) -> Result<(), TaskError> {
+async fn notify_users_of(
+    context: &PlatformContext,
+    run: &Run,
+    key: &Key,
+) -> Result<(), TaskRunError> {
     let records = &context.records;
     let was = records.load::<SecretRecord>(key).await?;
     let Some(secret) = was.state.get() else {
@@ -101,7 +105,7 @@ impl SecretChange<'_> {
         context: &PlatformContext,
         namespace: &str,
         used_by: &Key,
-    ) -> Result<Notice, TaskError> {
+    ) -> Result<Notice, TaskRunError> {
         let records = &context.records;
         let found = records.load::<SecretUse>(used_by).await?.state.into_inner();
         let (Some(found), Ok(uid)) = (found, Uuid::try_parse(used_by.id(2))) else {

@@ -4,7 +4,7 @@
 //! What waits is listed by a term of its own document; its row of the ledger is found by the ids that it has or had.
 
 use super::listed_keys::ListedKeys;
-use super::task_error::TaskError;
+use super::task_run_error::TaskRunError;
 use crate::context::PlatformContext;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
@@ -19,15 +19,18 @@ use uuid::Uuid;
 ///
 /// # Errors
 /// The store does not answer, or the claim was lost.
-pub(super) async fn repeat_notices(context: &PlatformContext, run: &Run) -> Result<(), TaskError> {
+pub(super) async fn repeat_notices(
+    context: &PlatformContext,
+    run: &Run,
+) -> Result<(), TaskRunError> {
     for kind in [INSTANCE, BINDING] {
         let mut waiting = ListedKeys::of(context, run, waiting_of(context, kind));
         while let Some(page) = waiting.next_page().await? {
             for key in page {
                 match notify(context, run, &key).await {
                     Ok(()) => {}
-                    Err(TaskError::Lost(lost)) => return Err(lost.into()),
-                    Err(TaskError::Record(error)) => tracing::warn!(
+                    Err(TaskRunError::Lost(lost)) => return Err(lost.into()),
+                    Err(TaskRunError::Record(error)) => tracing::warn!(
                         error = &error as &dyn std::error::Error,
                         "it is not known whether an orphan is settled that a resource waits for"
                     ),
@@ -44,7 +47,7 @@ fn waiting_of(context: &PlatformContext, kind: Kind) -> List {
     List::term(realm, kind, ORPHAN_TERM, WAITS_FOR_ORPHAN)
 }
 
-async fn notify(context: &PlatformContext, run: &Run, key: &Key) -> Result<(), TaskError> {
+async fn notify(context: &PlatformContext, run: &Run, key: &Key) -> Result<(), TaskRunError> {
     let found = match key.kind() == INSTANCE.as_str() {
         true => of_instance(context, key).await?,
         false => of_binding(context, run, key).await?,
@@ -59,7 +62,7 @@ async fn notify(context: &PlatformContext, run: &Run, key: &Key) -> Result<(), T
 async fn of_instance(
     context: &PlatformContext,
     key: &Key,
-) -> Result<Option<(WaitingResource, OrphanResult)>, TaskError> {
+) -> Result<Option<(WaitingResource, OrphanResult)>, TaskRunError> {
     let records = &context.records;
     let Some(instance) = records.load::<Instance>(key).await?.state.into_inner() else {
         return Ok(None);
@@ -92,7 +95,7 @@ async fn of_binding(
     context: &PlatformContext,
     run: &Run,
     key: &Key,
-) -> Result<Option<(WaitingResource, OrphanResult)>, TaskError> {
+) -> Result<Option<(WaitingResource, OrphanResult)>, TaskRunError> {
     let records = &context.records;
     let Some(binding) = records.load::<Binding>(key).await?.state.into_inner() else {
         return Ok(None);
@@ -128,7 +131,7 @@ async fn settled_below(
     run: &Run,
     (broker, instance): (Uuid, &InstanceId),
     waiting: &WaitingResource,
-) -> Result<Option<OrphanResult>, TaskError> {
+) -> Result<Option<OrphanResult>, TaskRunError> {
     let records = &context.records;
     let list = List::Prefix(records.keys.orphans_of(broker, instance));
     let mut newest: Option<Orphan> = None;

@@ -5,7 +5,7 @@ use sutler_records::RecordError;
 
 /// Why a run ends early. The next one does what this one could not.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TaskError {
+pub(super) enum TaskRunError {
     /// Another worker has the claim, or the process stops.
     #[error(transparent)]
     Lost(#[from] Lost),
@@ -14,7 +14,7 @@ pub(super) enum TaskError {
     Record(#[from] RecordError),
 }
 
-impl From<StoreError> for TaskError {
+impl From<StoreError> for TaskRunError {
     fn from(error: StoreError) -> Self {
         Self::Record(error.into())
     }
