@@ -53,7 +53,7 @@ pub(super) struct BoundInstance {
 }
 
 /// What follows from a committed decision.
-pub(super) struct CommittedDecision {
+pub(super) struct CommittedBindingDecision {
     /// The decision.
     decision: BindingDecision,
     /// The document as it was written.
@@ -152,7 +152,7 @@ impl BindingRun<'_> {
     /// Carries out what the turn asks for.
     async fn act(
         &mut self,
-        committed: CommittedDecision,
+        committed: CommittedBindingDecision,
         bound: BoundInstance,
     ) -> Result<Option<RunResult>, RunError> {
         for effect in &committed.decision.effects {
@@ -185,7 +185,7 @@ impl BindingRun<'_> {
         intent: &PendingIntent,
         turn: PreparedTurn,
         bound: &BoundInstance,
-    ) -> Result<Option<CommittedDecision>, RunError> {
+    ) -> Result<Option<CommittedBindingDecision>, RunError> {
         let event = Event::Turn(intent.number, turn);
         let own = self.own.clone();
         match self.commit(was, event, bound, own, self.turn_waits()).await {
@@ -229,7 +229,7 @@ impl BindingRun<'_> {
         bound: &BoundInstance,
         mut own: OwnOperation,
         waits: impl Fn(&BindingEffect) -> Option<NextClaim>,
-    ) -> Result<Option<CommittedDecision>, RunError> {
+    ) -> Result<Option<CommittedBindingDecision>, RunError> {
         let now = self.context.records.now();
         let binding = was.state.get().cloned();
         let decision = match decide(self.context, &bound.view, binding, event) {
@@ -286,7 +286,7 @@ impl BindingRun<'_> {
             version,
             ..LoadedDocument::absent()
         };
-        Ok(Some(CommittedDecision { decision, stored }))
+        Ok(Some(CommittedBindingDecision { decision, stored }))
     }
 
     /// The intent has no turn: its operation waits, unless the document has changed meanwhile.

@@ -39,7 +39,7 @@ const STEPS_MAX: usize = 16;
 const BINDINGS_WAIT: Duration = Duration::from_secs(5);
 
 /// What follows from a committed decision.
-pub(super) struct CommittedDecision {
+pub(super) struct CommittedInstanceDecision {
     /// The decision.
     decision: InstanceDecision,
     /// The document as it was written.
@@ -137,7 +137,7 @@ impl InstanceRun<'_> {
     /// Carries out what the turn asks for.
     async fn act(
         &mut self,
-        committed: CommittedDecision,
+        committed: CommittedInstanceDecision,
         view: &Arc<BrokerView>,
     ) -> Result<Option<RunResult>, RunError> {
         for effect in &committed.decision.effects {
@@ -172,7 +172,7 @@ impl InstanceRun<'_> {
         was: &LoadedDocument<Record<Instance>>,
         event: Event,
         view: &BrokerView,
-    ) -> Result<Option<CommittedDecision>, RunError> {
+    ) -> Result<Option<CommittedInstanceDecision>, RunError> {
         let mut own = self.own.clone();
         own.next = NextClaim::Held;
         let attempts = was.state.get().and_then(|it| self.own_intent(it));
@@ -217,7 +217,7 @@ impl InstanceRun<'_> {
         view: &BrokerView,
         mut own: OwnOperation,
         waits: impl Fn(&InstanceEffect) -> Option<NextClaim>,
-    ) -> Result<Option<CommittedDecision>, RunError> {
+    ) -> Result<Option<CommittedInstanceDecision>, RunError> {
         let now = self.context.records.now();
         let instance = was.state.get().cloned();
         let mut decision = match decide(self.context, view, instance, event) {
@@ -271,7 +271,7 @@ impl InstanceRun<'_> {
             version,
             ..LoadedDocument::absent()
         };
-        Ok(Some(CommittedDecision { decision, stored }))
+        Ok(Some(CommittedInstanceDecision { decision, stored }))
     }
 
     /// How the engine goes on after a commit that gave the claim back.
@@ -312,7 +312,7 @@ impl InstanceRun<'_> {
     }
 
     /// What follows from a commit in other lanes, and for callers that wait.
-    async fn after_commit(&self, committed: &CommittedDecision) {
+    async fn after_commit(&self, committed: &CommittedInstanceDecision) {
         after_commit(self.context, &committed.decision).await;
     }
 }

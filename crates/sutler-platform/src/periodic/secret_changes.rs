@@ -17,6 +17,7 @@ use crate::lifecycle::instance::{
     PENDING_MAX, PendingIntent,
 };
 use crate::lifecycle::intent::{HoldReason, IntentCause, IntentState};
+use crate::lifecycle::request_key::RequestKey;
 use crate::records::{NOTICE_DUE, NOTICE_TERM, Record, SECRET, SecretRecord, SecretUse};
 use jiff::Timestamp;
 use sutler_journal::{Commit, Key, List, Run};
@@ -251,6 +252,7 @@ impl SecretChange<'_> {
             revision, changed, ..
         } = self.secret;
         let key = format!("secret {} {revision} {changed}", self.name);
+        let key = RequestKey::of(&self.secret.changed_by, &key, &[]);
         let request = ChangeRequest {
             idempotency_key: Some(key),
             forced: true,
@@ -258,7 +260,7 @@ impl SecretChange<'_> {
         };
         instance
             .accepted_under(&request)
-            .is_none()
+            .is_ok_and(|accepted| accepted.is_none())
             .then_some(request)
     }
 }

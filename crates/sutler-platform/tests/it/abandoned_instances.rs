@@ -28,7 +28,9 @@ async fn a_binding_that_is_bound_while_its_instance_is_given_up_is_given_up_too(
     let replica = test.replica_over(Arc::new(store)).await;
     let abandoning = tokio::spawn(async move {
         let (namespace, db, olga) = (namespace(), name("db"), person("olga"));
-        replica.abandon_instance(&namespace, &db, &olga).await
+        replica
+            .abandon_instance(&namespace, &db, &olga.into())
+            .await
     });
     held.notified().await;
     bound(&test.platform, &wanted_binding("db", "app-db")).await;

@@ -287,7 +287,8 @@ async fn a_secret_that_a_binding_uses_is_deleted_only_after_the_binding() {
         "{refused:?}"
     );
     let binding = name("app-db");
-    let abandoned = platform.abandon_binding(&namespace, &binding, &olga);
+    let abandonment = olga.into();
+    let abandoned = platform.abandon_binding(&namespace, &binding, &abandonment);
     abandoned.await.expect("it is abandoned");
     let deleted = platform.delete_secret(&namespace, &secret).await;
     deleted.expect("nothing uses it");

@@ -3,7 +3,7 @@
 //! An answer is never lost while the claim lasts: its decision is repeated on what is stored until it is written. If the
 //! document has no room for it, less of it is kept.
 
-use super::{AT_ONCE, BindingRun, BoundInstance, CommittedDecision};
+use super::{AT_ONCE, BindingRun, BoundInstance, CommittedBindingDecision};
 use crate::context::journal_id;
 use crate::executor::broker_answer::{meaning_of, message_mut, shown, statement_of, with_body};
 use crate::executor::exchange::{BrokerImpression, Exchange};
@@ -36,7 +36,7 @@ impl BindingRun<'_> {
     /// Sends the request that was written down.
     pub(super) async fn send(
         &mut self,
-        committed: &CommittedDecision,
+        committed: &CommittedBindingDecision,
         bound: BoundInstance,
     ) -> Result<RunResult, RunError> {
         let Some(intent) = self.own_intent(&committed.decision.next).cloned() else {
@@ -88,7 +88,7 @@ impl BindingRun<'_> {
     /// Polls an intent: the own one, or the one under the own delete.
     pub(super) async fn poll(
         &mut self,
-        committed: &CommittedDecision,
+        committed: &CommittedBindingDecision,
         number: IntentNumber,
         bound: BoundInstance,
     ) -> Result<RunResult, RunError> {

@@ -3,7 +3,7 @@
 //! It is fetched. If it is not there, or cannot be fetched, a poll tells whether the broker works on it still.
 
 use super::bound_body::as_bind_answer;
-use super::{BindingRun, BoundInstance, CommittedDecision, answer};
+use super::{BindingRun, BoundInstance, CommittedBindingDecision, answer};
 use crate::executor::exchange::{BrokerImpression, Exchange};
 use crate::executor::instance_run::{plan_ids, plan_of};
 use crate::executor::request_material::request_builder;
@@ -19,7 +19,7 @@ impl BindingRun<'_> {
     /// Looks at what the broker has, and commits what that means.
     pub(super) async fn look(
         &mut self,
-        committed: &CommittedDecision,
+        committed: &CommittedBindingDecision,
         bound: &BoundInstance,
     ) -> Result<Option<RunResult>, RunError> {
         let binding = &committed.decision.next;

@@ -3,7 +3,7 @@
 //! An answer is never lost while the claim lasts: its decision is repeated on what is stored until it is written. If the
 //! document has no room for it, less of it and of the past is kept.
 
-use super::{CommittedDecision, InstanceRun, KeptHistory};
+use super::{CommittedInstanceDecision, InstanceRun, KeptHistory};
 use crate::broker_request::instance_ids;
 use crate::brokers::BrokerView;
 use crate::context::journal_id;
@@ -37,7 +37,7 @@ impl InstanceRun<'_> {
     /// Sends the request that was written down.
     pub(super) async fn send(
         &mut self,
-        committed: &CommittedDecision,
+        committed: &CommittedInstanceDecision,
         view: &BrokerView,
     ) -> Result<RunResult, RunError> {
         let instance = &committed.decision.next;
@@ -66,7 +66,7 @@ impl InstanceRun<'_> {
     /// Polls an intent: the own one, or the one under the own delete.
     pub(super) async fn poll(
         &mut self,
-        committed: &CommittedDecision,
+        committed: &CommittedInstanceDecision,
         number: IntentNumber,
         view: &BrokerView,
     ) -> Result<RunResult, RunError> {

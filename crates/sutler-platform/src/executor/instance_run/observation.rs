@@ -1,7 +1,7 @@
 //! Asks the broker what it has: after a create whose outcome is unknown, and after an update that may have been applied.
 
 use super::answer::{details, plan_ids};
-use super::{CommittedDecision, InstanceRun, after_commit, decide, plan_of};
+use super::{CommittedInstanceDecision, InstanceRun, after_commit, decide, plan_of};
 use crate::brokers::BrokerView;
 use crate::executor::exchange::{BrokerImpression, Exchange};
 use crate::executor::request_material::request_builder;
@@ -19,7 +19,7 @@ impl InstanceRun<'_> {
     /// Looks at what the broker has under the id of a create whose outcome is unknown, and commits what that means.
     pub(super) async fn look(
         &mut self,
-        committed: &CommittedDecision,
+        committed: &CommittedInstanceDecision,
         view: &BrokerView,
     ) -> Result<Option<RunResult>, RunError> {
         let instance = &committed.decision.next;
@@ -110,7 +110,7 @@ impl InstanceRun<'_> {
 
     /// After an update that may have been applied: asks the broker what the instance is. If that fails, the instance stays
     /// uncertain until an update succeeds.
-    pub(super) async fn fetch(&self, committed: &CommittedDecision, view: &BrokerView) {
+    pub(super) async fn fetch(&self, committed: &CommittedInstanceDecision, view: &BrokerView) {
         let Some(instance) = committed.stored.state.get() else {
             return;
         };

@@ -86,11 +86,11 @@ async fn the_tombstone_of_an_instance_stays_while_it_has_bindings() {
     let platform = platform().await;
     let (key, instance) = platform.live_instance().await;
     let binding = platform.bound(&instance, "app-db").await;
-    let abandon = InstanceCommand::Abandon(person("ann"));
+    let abandon = InstanceCommand::Abandon(person("ann").into());
     platform.ask_instance(&key, abandon).await;
     tokio::time::sleep(2 * HOUR).await;
     assert!(exists::<Instance>(&platform, &key).await, "it is kept");
-    let abandon = BindingCommand::Abandon(person("ann"));
+    let abandon = BindingCommand::Abandon(person("ann").into());
     platform.ask(&binding, abandon).await;
     tokio::time::sleep(2 * HOUR).await;
     assert!(!exists::<Instance>(&platform, &key).await, "it is removed");

@@ -114,7 +114,7 @@ impl ForbiddingBroker {
             BrokerKind::Own(shared) => {
                 shared
                     .held
-                    .send_modify(|it| drop(it.insert(user.to_owned())));
+                    .send_if_modified(|it| it.insert(user.to_owned()));
             }
             BrokerKind::OpenBrokerApi(_) => self.order(&format!("/hold/{user}")),
         }
@@ -123,7 +123,9 @@ impl ForbiddingBroker {
     /// Carries out what waits for this user.
     pub(super) fn release(&self, user: &str) {
         match &self.kind {
-            BrokerKind::Own(shared) => shared.held.send_modify(|it| drop(it.remove(user))),
+            BrokerKind::Own(shared) => {
+                shared.held.send_if_modified(|it| it.remove(user));
+            }
             BrokerKind::OpenBrokerApi(_) => self.order(&format!("/release/{user}")),
         }
     }
