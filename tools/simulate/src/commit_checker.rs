@@ -164,7 +164,6 @@ impl CommitChecker {
             seen.done.insert(id, row);
         }
     }
-
 }
 
 #[async_trait]

@@ -54,7 +54,9 @@ fn check_numbers(before: Option<&Binding>, after: &Binding, faults: &mut Vec<Str
     let accepted = (accepted_before + 1..=after.accepted).map(IntentNumber);
     for number in was_pending.map(|it| it.number).chain(accepted) {
         if !pending.contains(&number) && !ended.contains(&number) {
-            faults.push(format!("I-4: {number} of a binding is neither pending nor ended"));
+            faults.push(format!(
+                "I-4: {number} of a binding is neither pending nor ended"
+            ));
         }
     }
 }
@@ -85,7 +87,9 @@ fn check_credentials(
             side.is_gone(&id) || known.is_on_ledger(&instance, Some(&binding))
         });
         if !is_settled {
-            faults.push(format!("I-10: the credentials of {binding} are erased too early"));
+            faults.push(format!(
+                "I-10: the credentials of {binding} are erased too early"
+            ));
         }
     }
 }

@@ -62,8 +62,8 @@ enum Fate {
 /// The operation that a request names.
 pub(crate) fn operation_of(request: &Request) -> Option<OperationId> {
     let mut headers = request.headers.iter();
-    let (_, id) = headers
-        .find(|(name, _)| name.eq_ignore_ascii_case("X-Broker-API-Request-Identity"))?;
+    let (_, id) =
+        headers.find(|(name, _)| name.eq_ignore_ascii_case("X-Broker-API-Request-Identity"))?;
     Uuid::try_parse(id).ok().map(OperationId)
 }
 
@@ -83,6 +83,10 @@ impl SimulatedBroker {
         let first = self.side.arrive(request, &chance);
         // A success can be repeated by whatever is in front of the broker.
         if first.status < 300 && self.percent(chance.trouble.twice) {
+            let chance = Chance {
+                trouble: chance.trouble.calm(),
+                ..chance
+            };
             return self.side.arrive(request, &chance);
         }
         first
@@ -129,7 +133,9 @@ impl SimulatedBroker {
         let number = self.side.send(request, operation, within);
         let fate = self.fate();
         self.history.record("request", || {
-            let id = operation.map(crate::commit_checker::short).unwrap_or_default();
+            let id = operation
+                .map(crate::commit_checker::short)
+                .unwrap_or_default();
             let (method, target) = (request.method, request.target());
             format!("{process} sends {method} {target} (…{id}): {fate:?}")
         });

@@ -3,7 +3,7 @@
 //! It reads the store directly, without the network, and opens documents with the keys of the run.
 
 use super::binding_rules::check_binding;
-use super::broker_side::BrokerSide;
+use super::broker_side::{BrokerId, BrokerSide};
 use super::instance_rules::check_instance;
 use super::known_resources::KnownResources;
 use super::request_rules::{SentRequests, check_identity};
@@ -39,6 +39,8 @@ struct CheckerState {
     known: KnownResources,
     requests: SentRequests,
     commits: BTreeSet<CommitId>,
+    /// What was found to be unknown to the platform: it is reported once.
+    forgotten: BTreeSet<BrokerId>,
 }
 
 impl PlatformChecker {
@@ -89,9 +91,9 @@ impl PlatformChecker {
 
     /// I-5: the platform knows of everything that the broker has or may still get.
     fn check_exposure(&self, when: &str) {
-        let state = self.state();
+        let mut state = self.state();
         for id in self.side.possible() {
-            if !state.known.knows(&id) {
+            if !state.known.knows(&id) && state.forgotten.insert(id.clone()) {
                 let (instance, binding) = id;
                 self.history.violate(format!(
                     "I-5: after {when} the platform does not know that the broker may have {instance} {}",
@@ -163,7 +165,8 @@ impl PlatformChecker {
         let active = {
             let state = self.state();
             let instance = state.known.instances.get(lane);
-            let of_instance = instance.and_then(|it| it.intent(it.active()?).map(|it| it.operation));
+            let of_instance =
+                instance.and_then(|it| it.intent(it.active()?).map(|it| it.operation));
             let binding = state.known.bindings.get(lane);
             let of_binding = binding.and_then(|it| it.intent(it.active()?).map(|it| it.operation));
             match (instance, binding) {
@@ -197,7 +200,10 @@ fn described(instance: &Instance) -> String {
             let operation = short(OperationId(it.operation.0));
             let (number, change, by) = (it.number, it.change.verb(), &it.author.username);
             let doubt = if it.in_doubt { " in doubt" } else { "" };
-            format!("{number} {change} …{operation} of {by}: {:?}{doubt}", it.state)
+            format!(
+                "{number} {change} …{operation} of {by}: {:?}{doubt}",
+                it.state
+            )
         })
         .collect();
     let ended = instance.ended.back();

@@ -93,8 +93,8 @@ fn check_confirmed(before: &Instance, after: &Instance, faults: &mut Vec<String>
         }
         return;
     };
-    let succeeded = new_ends(before, after)
-        .any(|it| it.end == IntentEnd::Succeeded && !it.change.is_delete());
+    let succeeded =
+        new_ends(before, after).any(|it| it.end == IntentEnd::Succeeded && !it.change.is_delete());
     let fetched = matches!(before.exposure, Exposure::Uncertain(_));
     if was.spec != is.spec && !succeeded && !fetched {
         faults.push("I-3: what is confirmed changed without a success".to_owned());
@@ -125,7 +125,9 @@ fn check_ends(before: &Instance, after: &Instance, side: &BrokerSide, faults: &m
         match &ended.end {
             IntentEnd::Succeeded if needs_call && !side.has_succeeded(operation) => {
                 let number = ended.number;
-                faults.push(format!("I-3: {number} succeeded, and the broker never said so"));
+                faults.push(format!(
+                    "I-3: {number} succeeded, and the broker never said so"
+                ));
             }
             IntentEnd::Rejected(said) | IntentEnd::Failed(said)
                 if said.status.is_some() && !side.has_sent(operation) =>
@@ -148,7 +150,9 @@ fn check_deletion(after: &Instance, faults: &mut Vec<String>) {
     let deletes = after.pending.iter().filter(|it| it.change.is_delete());
     let pending: Vec<IntentNumber> = deletes.map(|it| it.number).collect();
     if pending != shown.into_iter().collect::<Vec<_>>() {
-        faults.push(format!("I-9: deletes {pending:?} are pending, and {shown:?} is shown"));
+        faults.push(format!(
+            "I-9: deletes {pending:?} are pending, and {shown:?} is shown"
+        ));
     }
 }
 

@@ -64,9 +64,14 @@ impl RequestTarget {
             ["v2", "service_instances", id, "service_bindings", binding] => {
                 (Some(*id), Some(*binding), false)
             }
-            ["v2", "service_instances", id, "service_bindings", binding, "last_operation"] => {
-                (Some(*id), Some(*binding), true)
-            }
+            [
+                "v2",
+                "service_instances",
+                id,
+                "service_bindings",
+                binding,
+                "last_operation",
+            ] => (Some(*id), Some(*binding), true),
             _ => (None, None, false),
         };
         Self {
@@ -188,8 +193,8 @@ impl ModelBroker {
                 }
                 reply
             }
-            Asked::Update if is_busy => busy(),
-            Asked::Delete if is_busy && chance.choices.percent(60) => busy(),
+            Asked::Update if is_busy => self.refuse_busy(id),
+            Asked::Delete if is_busy && chance.choices.percent(60) => self.refuse_busy(id),
             Asked::Update | Asked::Delete | Asked::Poll => {
                 let (reply, removes) = match found {
                     Some(_) => self.change(id, None, asked, request, chance),
@@ -217,7 +222,7 @@ impl ModelBroker {
         let is_busy = above.resource.operation.is_some();
         let found = above.bindings.get_mut(id);
         match asked {
-            Asked::Create if is_busy => busy(),
+            Asked::Create if is_busy => self.refuse_busy(instance),
             Asked::Create => {
                 let (reply, made) = self.create(instance, Some(id), request, chance);
                 if let (Some(resource), Some(above)) = (made, self.instances.get_mut(instance)) {
@@ -237,6 +242,25 @@ impl ModelBroker {
             }
             Asked::Fetch => fetched(found.as_deref(), chance, Some(id)),
         }
+    }
+
+    /// Refuses a request because of work in the background, which goes on meanwhile.
+    fn refuse_busy(&mut self, id: &str) -> Answer {
+        let ends = |resource: &mut ModelResource| {
+            let is_busy = resource.operation.is_some();
+            is_busy
+                && matches!(
+                    resource.poll(),
+                    PolledOperation::Ended { removes: true, .. }
+                )
+        };
+        if let Some(instance) = self.instances.get_mut(id) {
+            instance.bindings.retain(|_, it| !ends(it));
+            if ends(&mut instance.resource) {
+                self.instances.remove(id);
+            }
+        }
+        busy()
     }
 
     fn resource(&mut self, instance: &str, binding: Option<&str>) -> Option<&mut ModelResource> {
@@ -370,9 +394,7 @@ fn fetched(found: Option<&ModelResource>, chance: &Chance<'_>, binding: Option<&
         return refusal(500, "it broke");
     }
     match (found, binding) {
-        (Some(found), _) if found.operation.is_some() || found.is_broken => {
-            absent(&Asked::Fetch)
-        }
+        (Some(found), _) if found.operation.is_some() || found.is_broken => absent(&Asked::Fetch),
         (Some(_), Some(_)) => answer(200, &success_body(binding)),
         (Some(found), None) => answer(200, &found.attributes),
         (None, _) => absent(&Asked::Fetch),

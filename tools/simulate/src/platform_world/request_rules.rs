@@ -58,8 +58,8 @@ pub(crate) fn check_identity(request: &Request, intent: &IntentRequest) -> Optio
 /// The user of the originating identity.
 fn user_of(request: &Request) -> Option<String> {
     let mut headers = request.headers.iter();
-    let (_, value) = headers
-        .find(|(name, _)| name.eq_ignore_ascii_case("X-Broker-API-Originating-Identity"))?;
+    let (_, value) =
+        headers.find(|(name, _)| name.eq_ignore_ascii_case("X-Broker-API-Originating-Identity"))?;
     let encoded = value.split_whitespace().nth(1)?;
     let user: Value = serde_json::from_slice(&STANDARD.decode(encoded).ok()?).ok()?;
     user["username"].as_str().map(str::to_owned)

@@ -246,7 +246,8 @@ impl PlatformSimulation {
             false => platform.delete_instance(&space, &id, true, &by).await,
         };
         self.history.record("remove", || {
-            let reply = removed.map_or_else(|error| error.to_string(), |it| format!("{:?}", it.reply));
+            let reply =
+                removed.map_or_else(|error| error.to_string(), |it| format!("{:?}", it.reply));
             format!("olga removes {instance} (abandoned: {is_abandoned}): {reply}")
         });
     }

@@ -102,7 +102,7 @@ impl PlatformScenario {
             lease: seconds(*rng.pick(&[5, 5, 10])),
             call_timeout: seconds(*rng.pick(&[2, 5, 8])),
             user_timeout: seconds(*rng.pick(&[2, 10, 30])),
-            user_pause: seconds(*rng.pick(&[2, 5, 12])),
+            user_pause: seconds(*rng.pick(&[1, 2, 5])),
             answer_within: seconds(*rng.pick(&[3, 10])),
             send_within: seconds(*rng.pick(&[15, 60, 600])),
             poll_within: seconds(*rng.pick(&[20, 60, 600])),

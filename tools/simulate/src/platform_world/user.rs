@@ -14,7 +14,7 @@ use sutler_platform::commands::{
 };
 use sutler_platform::lifecycle::binding::{BindingReply, TargetResource, Transforms};
 use sutler_platform::lifecycle::instance::{Instance, InstanceReply};
-use sutler_platform::lifecycle::intent::{IntentNumber, OnFailure};
+use sutler_platform::lifecycle::intent::{IntentEnd, IntentNumber, IntentState, OnFailure};
 use sutler_platform::records::ResourceName;
 use sutler_platform::spec::{Parameters, ParametersPatch};
 
@@ -58,11 +58,44 @@ enum UserCommand {
 const COMMANDS: [UserCommand; 38] = {
     use UserCommand::*;
     [
-        Create, Create, Create, Create, Create, Create, PatchPlan, PatchPlan, PatchPlan,
-        PatchParameters, PatchParameters, PatchParameters, PatchParameters, PatchLabels,
-        PatchLabels, Touch, Delete, DeleteAll, DeleteAll, DeleteAll, Undelete, Cancel, Resume,
-        Retry, Rollback, Abandon, Bind, Bind, Bind, Bind, Unbind, Unbind, UndeleteBinding, Rotate,
-        RetryBinding, CancelBinding, ResumeBinding, AbandonBinding,
+        Create,
+        Touch,
+        Resume,
+        Retry,
+        Cancel,
+        Undelete,
+        PatchPlan,
+        PatchPlan,
+        PatchPlan,
+        PatchParameters,
+        PatchParameters,
+        PatchParameters,
+        PatchParameters,
+        PatchLabels,
+        PatchLabels,
+        Touch,
+        Delete,
+        DeleteAll,
+        DeleteAll,
+        DeleteAll,
+        Undelete,
+        Cancel,
+        Resume,
+        Retry,
+        Rollback,
+        Abandon,
+        Bind,
+        Bind,
+        Bind,
+        Bind,
+        Unbind,
+        Unbind,
+        UndeleteBinding,
+        Rotate,
+        RetryBinding,
+        CancelBinding,
+        ResumeBinding,
+        AbandonBinding,
     ]
 };
 
@@ -79,8 +112,11 @@ impl User {
             };
             let instance = format!("db{}", choices.index(scenario.instances));
             let timeout = choices.between(Duration::from_millis(20), scenario.user_timeout);
-            self.give(&process, &instance, choices.pick(&COMMANDS), timeout)
-                .await;
+            let command = match self.stored(&instance) {
+                None if choices.percent(80) => UserCommand::Create,
+                _ => choices.pick(&COMMANDS),
+            };
+            self.give(&process, &instance, command, timeout).await;
         }
     }
 
@@ -93,7 +129,10 @@ impl User {
     ) {
         let history = &self.replicas.network.history;
         history.record("command", || {
-            format!("{}: {command:?} {instance} at {}", self.username, process.name)
+            format!(
+                "{}: {command:?} {instance} at {}",
+                self.username, process.name
+            )
         });
         let given = self.carry_out(process, instance, command);
         let answer = tokio::select! {
@@ -136,10 +175,30 @@ impl User {
         })
     }
 
-    /// The number of an intent, most often of one that exists.
-    fn number(&self, stored: Option<&Instance>) -> IntentNumber {
-        let accepted = stored.map_or(1, |it| it.generation);
-        IntentNumber(1 + self.replicas.network.choices.below(accepted))
+    /// The number of an intent, most often of one for which the command has a meaning.
+    fn number(&self, stored: Option<&Instance>, command: UserCommand) -> IntentNumber {
+        let choices = &self.replicas.network.choices;
+        let Some(stored) = stored else {
+            return IntentNumber(1);
+        };
+        let pending = stored.pending.iter().filter(|it| match command {
+            UserCommand::Resume => matches!(it.state, IntentState::OnHold(_)),
+            UserCommand::Cancel => true,
+            _ => false,
+        });
+        let ended = stored.ended.iter().filter(|it| match command {
+            UserCommand::Retry => matches!(it.end, IntentEnd::Rejected(_) | IntentEnd::Failed(_)),
+            UserCommand::Rollback => it.end == IntentEnd::Succeeded,
+            _ => false,
+        });
+        let meant: Vec<IntentNumber> = pending
+            .map(|it| it.number)
+            .chain(ended.map(|it| it.number))
+            .collect();
+        match meant.is_empty() || choices.percent(20) {
+            true => IntentNumber(1 + choices.below(stored.generation)),
+            false => choices.pick(&meant),
+        }
     }
 
     async fn carry_out(
@@ -173,7 +232,7 @@ impl User {
         let (space, id) = (namespace(), name(instance));
         let stored = self.stored(instance);
         let options = self.options(stored.as_ref().map(|it| it.revision));
-        let number = self.number(stored.as_ref());
+        let number = self.number(stored.as_ref(), command);
         let by = self.author();
         let outcome = match command {
             Create => {
@@ -183,9 +242,7 @@ impl User {
             }
             PatchPlan | PatchParameters | PatchLabels => {
                 let patch = self.patch(command);
-                platform
-                    .patch_instance(&space, &id, &patch, &options)
-                    .await
+                platform.patch_instance(&space, &id, &patch, &options).await
             }
             Touch => platform.touch_instance(&space, &id, &options).await,
             Delete => platform.delete_instance(&space, &id, false, &by).await,
@@ -215,7 +272,10 @@ impl User {
         let author = instance.intent(*number).map(|it| &it.author.username);
         if author.is_some_and(|it| *it != self.username) {
             let history = &self.replicas.network.history;
-            history.violate(format!("I-7: {number} of {} is that of {author:?}", self.username));
+            history.violate(format!(
+                "I-7: {number} of {} is that of {author:?}",
+                self.username
+            ));
         }
     }
 
@@ -281,14 +341,29 @@ impl User {
             Unbind => platform.delete_binding(&space, &id, &by).await,
             UndeleteBinding => platform.undelete_binding(&space, &id, &by).await,
             Rotate => platform.rotate_binding(&space, &id, &by, None).await,
-            RetryBinding => platform.retry_binding_intent(&space, &id, number, &by).await,
-            CancelBinding => platform.cancel_binding_intent(&space, &id, number, &by).await,
-            ResumeBinding => platform.resume_binding_intent(&space, &id, number, &by).await,
+            RetryBinding => {
+                platform
+                    .retry_binding_intent(&space, &id, number, &by)
+                    .await
+            }
+            CancelBinding => {
+                platform
+                    .cancel_binding_intent(&space, &id, number, &by)
+                    .await
+            }
+            ResumeBinding => {
+                platform
+                    .resume_binding_intent(&space, &id, number, &by)
+                    .await
+            }
             _ if choices.percent(50) => platform.abandon_binding(&space, &id, &by).await,
             _ => return Ok("not today".to_owned()),
         }?;
         if let BindingReply::Accepted(number) = &outcome.reply {
-            let author = outcome.binding.intent(*number).map(|it| &it.author.username);
+            let author = outcome
+                .binding
+                .intent(*number)
+                .map(|it| &it.author.username);
             if author.is_some_and(|it| *it != self.username) {
                 let history = &self.replicas.network.history;
                 history.violate(format!("I-7: {number} of a binding is that of {author:?}"));
