@@ -146,7 +146,7 @@ impl InstanceRun<'_> {
             if let Some(committed) = self.commit(&was, event, view, own, waits).await? {
                 self.after_commit(&committed).await;
                 if committed.decision.effects.contains(&InstanceEffect::Fetch) {
-                    self.fetch(&committed, view).await;
+                    self.fetch(&committed, &intent, view).await;
                 }
                 return Ok(self.released());
             }
