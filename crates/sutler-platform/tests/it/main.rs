@@ -4,6 +4,7 @@
 //! brokers and namespaces. The scenarios are in one file per subject; `brokers.rs` has those of brokers across replicas.
 
 mod brokers;
+mod cascades;
 mod instances;
 mod interrupted_requests;
 mod scripted_broker;
