@@ -6,7 +6,7 @@
 use super::broker_side::BrokerSide;
 use super::checker::PlatformChecker;
 use super::model_broker::Chance;
-use super::scenario::{BrokerTrouble, PlatformScenario};
+use super::scenario::{BrokerErrorRates, PlatformScenario};
 use crate::history::History;
 use crate::seeded_sources::SharedRng;
 use crate::store_link::StoreLink;
@@ -47,7 +47,7 @@ pub(crate) struct SimulatedConnector {
 
 /// What becomes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum RequestDelivery {
     Answered,
     /// It never arrives.
     Lost,
@@ -68,7 +68,7 @@ pub(crate) fn operation_of(request: &Request) -> Option<OperationId> {
 }
 
 impl SimulatedBroker {
-    fn trouble(&self) -> BrokerTrouble {
+    fn rates(&self) -> BrokerErrorRates {
         match self.is_calm.load(Ordering::Relaxed) {
             true => self.scenario.broker.calm(),
             false => self.scenario.broker,
@@ -78,13 +78,13 @@ impl SimulatedBroker {
     fn arrive(&self, request: &Request) -> Answer {
         let chance = Chance {
             choices: &self.choices,
-            trouble: self.trouble(),
+            rates: self.rates(),
         };
         let first = self.side.arrive(request, &chance);
         // A success can be repeated by whatever is in front of the broker.
-        if first.status < 300 && self.percent(chance.trouble.twice) {
+        if first.status < 300 && self.percent(chance.rates.twice) {
             let chance = Chance {
-                trouble: chance.trouble.calm(),
+                rates: chance.rates.calm(),
                 ..chance
             };
             return self.side.arrive(request, &chance);
@@ -96,21 +96,21 @@ impl SimulatedBroker {
         percent > 0 && self.choices.percent(percent)
     }
 
-    fn fate(&self) -> Fate {
-        let trouble = self.trouble();
-        if self.percent(trouble.late) {
+    fn delivery(&self) -> RequestDelivery {
+        let rates = self.rates();
+        if self.percent(rates.late) {
             return match self.choices.percent(50) {
-                true => Fate::Late,
-                false => Fate::LateAgain,
+                true => RequestDelivery::Late,
+                false => RequestDelivery::LateAgain,
             };
         }
-        if self.percent(trouble.lost) {
+        if self.percent(rates.lost) {
             return match self.choices.percent(50) {
-                true => Fate::Lost,
-                false => Fate::AnswerLost,
+                true => RequestDelivery::Lost,
+                false => RequestDelivery::AnswerLost,
             };
         }
-        Fate::Answered
+        RequestDelivery::Answered
     }
 
     async fn on_the_way(&self) {
@@ -124,25 +124,25 @@ impl SimulatedBroker {
         request: &Request,
     ) -> Result<Answer, TransportError> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        if self.percent(self.trouble().refused_connections) {
+        if self.percent(self.rates().refused_connections) {
             self.on_the_way().await;
             return Err(TransportError::NotSent("refused".to_owned()));
         }
         let operation = operation_of(request);
         let within = self.scenario.answer_within + LATE_WITHIN;
         let number = self.side.send(request, operation, within);
-        let fate = self.fate();
+        let delivery = self.delivery();
         self.history.record("request", || {
             let id = operation
                 .map(crate::commit_checker::short)
                 .unwrap_or_default();
             let (method, target) = (request.method, request.target());
-            format!("{process} sends {method} {target} (…{id}): {fate:?}")
+            format!("{process} sends {method} {target} (…{id}): {delivery:?}")
         });
         self.checker.sent(request, operation).await;
         let (sender, receiver) = oneshot::channel();
         let (broker, sent) = (Arc::clone(self), request.clone());
-        tokio::spawn(async move { broker.carry(&sent, number, fate, sender).await });
+        tokio::spawn(async move { broker.carry(&sent, number, delivery, sender).await });
         let answer_within = self.scenario.answer_within;
         match tokio::time::timeout(answer_within, receiver).await {
             Ok(Ok(answer)) => {
@@ -163,32 +163,35 @@ impl SimulatedBroker {
         &self,
         request: &Request,
         number: u64,
-        fate: Fate,
+        delivery: RequestDelivery,
         sender: oneshot::Sender<Answer>,
     ) {
-        if matches!(fate, Fate::Lost) {
+        if matches!(delivery, RequestDelivery::Lost) {
             // Nobody knows that it never arrives.
             tokio::time::sleep(self.scenario.answer_within * 2).await;
             return;
         }
-        if fate != Fate::Late {
+        if delivery != RequestDelivery::Late {
             self.on_the_way().await;
             let answer = self.arrive(request);
             self.on_the_way().await;
-            match fate {
-                Fate::Answered => {
+            match delivery {
+                RequestDelivery::Answered => {
                     self.side.landed(number);
                     // The process may have died.
                     let _ = sender.send(answer);
                     return;
                 }
-                Fate::AnswerLost if self.choices.percent(50) => {
+                RequestDelivery::AnswerLost if self.choices.percent(50) => {
                     drop(sender);
                     return;
                 }
-                Fate::AnswerLost | Fate::Lost | Fate::Late | Fate::LateAgain => {}
+                RequestDelivery::AnswerLost
+                | RequestDelivery::Lost
+                | RequestDelivery::Late
+                | RequestDelivery::LateAgain => {}
             }
-            if fate == Fate::AnswerLost {
+            if delivery == RequestDelivery::AnswerLost {
                 tokio::time::sleep(self.scenario.answer_within * 2).await;
                 return;
             }

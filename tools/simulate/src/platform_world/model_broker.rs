@@ -4,7 +4,7 @@
 use super::model_instance::{
     ModelInstance, ModelOperation, ModelResource, ModelWork, PolledOperation,
 };
-use super::scenario::BrokerTrouble;
+use super::scenario::BrokerErrorRates;
 use crate::seeded_sources::SharedRng;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ pub(crate) struct ModelBroker {
     tokens: u64,
 }
 
-/// Chance, and how troublesome the broker is now.
+/// Chance, and how often the broker fails now.
 pub(crate) struct Chance<'a> {
     pub choices: &'a SharedRng,
-    pub trouble: BrokerTrouble,
+    pub rates: BrokerErrorRates,
 }
 
 /// What a request is about.
@@ -117,14 +117,14 @@ impl Chance<'_> {
 
     /// An answer that proves that nothing was done.
     fn refuses(&self) -> Option<Answer> {
-        if self.percent(self.trouble.busy) {
+        if self.percent(self.rates.busy) {
             return Some(match self.choices.below(3) {
                 0 => busy(),
                 1 => refusal(429, "too many requests"),
                 _ => Answer::new(503, &[("Retry-After", "2")], "{}"),
             });
         }
-        let rejects = self.percent(self.trouble.rejections);
+        let rejects = self.percent(self.rates.rejections);
         rejects.then(|| match self.choices.below(2) {
             0 => refusal(400, "not like this"),
             _ => refusal(403, "not for you"),
@@ -133,7 +133,7 @@ impl Chance<'_> {
 
     /// A failure, and whether the request was done all the same.
     fn fails(&self) -> Option<bool> {
-        let fails = self.percent(self.trouble.failures);
+        let fails = self.percent(self.rates.failures);
         fails.then(|| self.choices.percent(50))
     }
 }
@@ -163,8 +163,8 @@ impl ModelBroker {
         ModelOperation {
             token: format!("op-{}", self.tokens),
             work,
-            polls_left: chance.choices.below(chance.trouble.polls + 1),
-            succeeds: !chance.percent(chance.trouble.failed_operations),
+            polls_left: chance.choices.below(chance.rates.polls + 1),
+            succeeds: !chance.percent(chance.rates.failed_operations),
             leaves: chance.choices.percent(50),
         }
     }
@@ -302,7 +302,7 @@ impl ModelBroker {
             Some(false) => return (refusal(500, "it broke"), None),
             None => {}
         }
-        if !chance.percent(chance.trouble.accepted) {
+        if !chance.percent(chance.rates.accepted) {
             return (answer(201, &done), Some(made));
         }
         let operation = self.operation(ModelWork::Create, chance);
@@ -334,7 +334,7 @@ impl ModelBroker {
             Asked::Delete => ModelWork::Delete,
             _ => ModelWork::Update(attributes(request)),
         };
-        let accepted = chance.percent(chance.trouble.accepted);
+        let accepted = chance.percent(chance.rates.accepted);
         let operation = accepted.then(|| self.operation(work.clone(), chance));
         let Some(found) = self.resource(instance, binding) else {
             return (absent(asked), false);
@@ -364,7 +364,7 @@ impl ModelBroker {
         binding: Option<&str>,
         chance: &Chance<'_>,
     ) -> (Answer, bool) {
-        if chance.percent(chance.trouble.failures) {
+        if chance.percent(chance.rates.failures) {
             return (refusal(500, "it broke"), false);
         }
         let Some(found) = self.resource(instance, binding) else {
@@ -390,7 +390,7 @@ fn absent(asked: &Asked) -> Answer {
 }
 
 fn fetched(found: Option<&ModelResource>, chance: &Chance<'_>, binding: Option<&str>) -> Answer {
-    if chance.percent(chance.trouble.failures) {
+    if chance.percent(chance.rates.failures) {
         return refusal(500, "it broke");
     }
     match (found, binding) {

@@ -29,11 +29,11 @@ pub(crate) struct PlatformReplicas {
     pub scenario: Arc<PlatformScenario>,
     /// Key file of all processes.
     keys: String,
-    slots: Mutex<Vec<Slot>>,
+    slots: Mutex<Vec<ReplicaSlot>>,
 }
 
 #[derive(Default)]
-struct Slot {
+struct ReplicaSlot {
     /// Number of processes so far.
     started: u64,
     process: Option<PlatformProcess>,
@@ -52,7 +52,9 @@ impl PlatformReplicas {
         scenario: Arc<PlatformScenario>,
         keys: String,
     ) -> Self {
-        let slots = (0..scenario.replicas).map(|_| Slot::default()).collect();
+        let slots = (0..scenario.replicas)
+            .map(|_| ReplicaSlot::default())
+            .collect();
         Self {
             network,
             broker,
@@ -62,7 +64,7 @@ impl PlatformReplicas {
         }
     }
 
-    fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
+    fn slots(&self) -> MutexGuard<'_, Vec<ReplicaSlot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

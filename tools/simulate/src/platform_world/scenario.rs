@@ -1,4 +1,4 @@
-//! The scenario of a platform seed: size, times, faults, and how troublesome the broker is. Pure.
+//! The scenario of a platform seed: size, times, faults, and how often the broker fails. Pure.
 
 use crate::scenario::FaultKind;
 use std::fmt;
@@ -33,13 +33,13 @@ pub(crate) struct PlatformScenario {
     pub faults: Vec<FaultKind>,
     /// Mean pause between two faults; `None`: no faults.
     pub fault_pause: Option<Duration>,
-    pub broker: BrokerTrouble,
+    pub broker: BrokerErrorRates,
     pub options: ChosenOptions,
 }
 
 /// How troublesome the broker and the way to it are, in percent of its requests.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BrokerTrouble {
+pub(crate) struct BrokerErrorRates {
     /// There is no connection.
     pub refused_connections: u64,
     /// Nothing arrives, or the answer is lost.
@@ -114,7 +114,7 @@ impl PlatformScenario {
                 2..5 => Some(seconds(4)),
                 _ => Some(seconds(12)),
             },
-            broker: BrokerTrouble::of(rng),
+            broker: BrokerErrorRates::of(rng),
             options: ChosenOptions {
                 auto_retries: *rng.pick(&[0, 1, 3]),
                 delete_waits_for_update: rng.one_in(4),
@@ -126,7 +126,7 @@ impl PlatformScenario {
     }
 }
 
-impl BrokerTrouble {
+impl BrokerErrorRates {
     fn of(rng: &mut SeededRng) -> Self {
         Self {
             refused_connections: *rng.pick(&[0, 0, 5]),
