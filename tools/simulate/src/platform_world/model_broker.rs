@@ -248,6 +248,10 @@ impl ModelBroker {
     fn refuse_busy(&mut self, id: &str) -> Answer {
         let ends = |resource: &mut ModelResource| {
             let is_busy = resource.operation.is_some();
+            // Who is refused comes back minutes later: in that time the work goes on as with several polls.
+            if let Some(operation) = &mut resource.operation {
+                operation.polls_left = operation.polls_left.min(1);
+            }
             is_busy
                 && matches!(
                     resource.poll(),
