@@ -150,16 +150,33 @@ pub(crate) async fn after_commit(
         }
     }
     let is_settled = decision.next.tombstone.is_some() || decision.next.deletion.is_none();
-    if let Some(deletion) = &instance.deletion
-        && is_settled
-        && let Some(delete) = instance.intent(deletion.number)
-    {
-        let wake = Commit::new().write(Write::Wake(journal_id(delete.operation)));
-        let store = context.records.documents.store.as_ref();
-        if let Err(error) = commit_until_known(store, &wake).await {
-            // It looks again by itself.
-            tracing::debug!(%error, "the delete of the instance was not woken");
-        }
+    if is_settled && instance.deletion.is_some() {
+        wake_delete(context, instance).await;
+    }
+}
+
+/// Wakes the delete of an instance that waits for its bindings. One that has no turn yet, because a create is being sent,
+/// stays as it is: only the operation of the active intent can be claimed.
+async fn wake_delete(context: &PlatformContext, instance: &Instance) {
+    let records = &context.records;
+    let key = records.keys.instance(&instance.namespace, instance.uid);
+    let Ok(found) = records.load::<Instance>(&key).await else {
+        return;
+    };
+    let (Some(instance), Some(version)) = (found.state.get(), found.version) else {
+        return;
+    };
+    let active = instance.active().and_then(|it| instance.intent(it));
+    let Some(delete) = active.filter(|it| it.change.is_delete()) else {
+        return;
+    };
+    let wake = Commit::new()
+        .unchanged(key, version)
+        .write(Write::Wake(journal_id(delete.operation)));
+    let store = records.documents.store.as_ref();
+    if let Err(error) = commit_until_known(store, &wake).await {
+        // It looks again by itself.
+        tracing::debug!(%error, "the delete of the instance was not woken");
     }
 }
 

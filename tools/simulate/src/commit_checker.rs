@@ -8,6 +8,8 @@
 
 use crate::external_system::ResourceName;
 use crate::history::History;
+use crate::store_link::StoreChecker;
+use async_trait::async_trait;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -79,26 +81,6 @@ impl CommitChecker {
         self.seen().changes.clone()
     }
 
-    /// Checks the operations that a worker got: none of their lanes has another one that runs.
-    pub(crate) async fn claimed(&self, claimed: &[Operation]) {
-        for operation in claimed {
-            let row = &operation.row;
-            let list = OperationList {
-                filter: OperationFilter::Lane(row.lane.clone()),
-                before: None,
-                limit: 100,
-            };
-            let rows = self.store.operations(&list).await.unwrap_or_default();
-            let running = rows.iter().filter(|it| it.state == RowState::Running);
-            if running.count() > 1 {
-                let lane = lane_of(&row.lane).map_or_else(String::new, |it| it.to_string());
-                self.history
-                    .violate(format!("two operations of {lane} are claimed at once"));
-            }
-        }
-        self.check_counts().await;
-    }
-
     /// A commit is applied only under the claim that it names.
     async fn check_fences(&self, commit: &Commit) {
         for expect in commit.expects() {
@@ -113,36 +95,6 @@ impl CommitChecker {
                 ));
             }
         }
-    }
-
-    /// Checks what a commit changed. A repeated commit changes nothing.
-    pub(crate) async fn committed(&self, commit: &Commit) {
-        {
-            let mut seen = self.seen();
-            if seen.commits.contains(&commit.id()) {
-                return;
-            }
-            seen.commits.push(commit.id());
-            if commit.writes().iter().any(is_change) {
-                seen.changes.insert(commit.id());
-            }
-        }
-        self.check_fences(commit).await;
-        for write in commit.writes() {
-            match write {
-                Write::Put { key, body, .. } => self.put(key, body, commit),
-                Write::Remove(key) => {
-                    if let Some(lane) = lane_of(key) {
-                        self.seen().states.remove(&lane);
-                    }
-                }
-                Write::Start(new) => self.check_operation(new.id).await,
-                Write::Advance { operation, .. } => self.check_operation(*operation).await,
-                Write::Cancel(id) | Write::Wake(id) => self.check_operation(*id).await,
-                Write::Import(_) | Write::Unpin(_) | Write::Reseal { .. } => {}
-            }
-        }
-        self.check_counts().await;
     }
 
     fn put(&self, key: &Key, body: &[u8], commit: &Commit) {
@@ -212,9 +164,62 @@ impl CommitChecker {
             seen.done.insert(id, row);
         }
     }
+}
+
+#[async_trait]
+impl StoreChecker for CommitChecker {
+    /// Checks what a commit changed. A repeated commit changes nothing.
+    async fn committed(&self, commit: &Commit) {
+        {
+            let mut seen = self.seen();
+            if seen.commits.contains(&commit.id()) {
+                return;
+            }
+            seen.commits.push(commit.id());
+            if commit.writes().iter().any(is_change) {
+                seen.changes.insert(commit.id());
+            }
+        }
+        self.check_fences(commit).await;
+        for write in commit.writes() {
+            match write {
+                Write::Put { key, body, .. } => self.put(key, body, commit),
+                Write::Remove(key) => {
+                    if let Some(lane) = lane_of(key) {
+                        self.seen().states.remove(&lane);
+                    }
+                }
+                Write::Start(new) => self.check_operation(new.id).await,
+                Write::Advance { operation, .. } => self.check_operation(*operation).await,
+                Write::Cancel(id) | Write::Wake(id) => self.check_operation(*id).await,
+                Write::Import(_) | Write::Unpin(_) | Write::Reseal { .. } => {}
+            }
+        }
+        self.check_counts().await;
+    }
+
+    /// Checks the operations that a worker got: none of their lanes has another one that runs.
+    async fn claimed(&self, claimed: &[Operation]) {
+        for operation in claimed {
+            let row = &operation.row;
+            let list = OperationList {
+                filter: OperationFilter::Lane(row.lane.clone()),
+                before: None,
+                limit: 100,
+            };
+            let rows = self.store.operations(&list).await.unwrap_or_default();
+            let running = rows.iter().filter(|it| it.state == RowState::Running);
+            if running.count() > 1 {
+                let lane = lane_of(&row.lane).map_or_else(String::new, |it| it.to_string());
+                self.history
+                    .violate(format!("two operations of {lane} are claimed at once"));
+            }
+        }
+        self.check_counts().await;
+    }
 
     /// Every accepted operation is unfinished, finished or removed.
-    pub(crate) async fn check_counts(&self) {
+    async fn check_counts(&self) {
         let Ok(stats) = self.store.stats().await else {
             return;
         };

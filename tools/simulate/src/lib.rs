@@ -7,6 +7,8 @@
 //! (`external_system.rs`); every commit is checked (`commit_checker.rs`). The store is the real memory store. Read
 //! `simulation.rs` first. The network protocol, TLS and disks are not simulated: `tools/crash` kills real processes
 //! over real servers.
+//!
+//! The other half, the platform, is simulated over the same store and network: `platform_world/`.
 
 mod client;
 mod commit_checker;
@@ -14,6 +16,7 @@ mod external_system;
 mod faults;
 mod history;
 mod operator;
+mod platform_world;
 mod replica;
 mod scenario;
 mod seeded_sources;
@@ -21,4 +24,5 @@ mod service;
 mod simulation;
 mod store_link;
 
+pub use platform_world::run_platform_seed;
 pub use simulation::{SimulationResult, run_seed};

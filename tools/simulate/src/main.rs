@@ -1,4 +1,5 @@
-//! Replays one seed, or searches many: `cargo run -p sutler-simulate -- --seed 7`, `-- --seeds 10000`.
+//! Replays one seed, or searches many: `cargo run -p sutler-simulate -- --seed 7`, `-- --seeds 10000`; with `--platform`
+//! those of the platform.
 
 use clap::Parser;
 use std::io::Write as _;
@@ -8,12 +9,15 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
-use sutler_simulate::{SimulationResult, run_seed};
+use sutler_simulate::{SimulationResult, run_platform_seed, run_seed};
 
-/// Simulates brokers under injected faults, and checks their invariants.
+/// Simulates brokers, or the platform, under injected faults, and checks their invariants.
 #[derive(Parser)]
 #[command(about)]
 struct Options {
+    /// Simulates the platform in place of brokers
+    #[arg(long)]
+    platform: bool,
     /// Replays this seed and prints its history
     #[arg(long)]
     seed: Option<u64>,
@@ -34,7 +38,7 @@ struct Options {
 fn main() -> ExitCode {
     let options = Options::parse();
     let good = match options.seed {
-        Some(seed) => replay(seed),
+        Some(seed) => replay(&options, seed),
         None => search(&options),
     };
     if good {
@@ -44,15 +48,24 @@ fn main() -> ExitCode {
     }
 }
 
-fn replay(seed: u64) -> bool {
-    let result = run_seed(seed, true);
+impl Options {
+    fn run(&self, seed: u64, recording: bool) -> SimulationResult {
+        match self.platform {
+            true => run_platform_seed(seed, recording),
+            false => run_seed(seed, recording),
+        }
+    }
+}
+
+fn replay(options: &Options, seed: u64) -> bool {
+    let result = options.run(seed, true);
     let mut out = std::io::stdout().lock();
     for line in &result.history {
         let _ = writeln!(out, "{line}");
     }
     let _ = writeln!(
         out,
-        "seed {seed}: {} events, {} hooks, {} s simulated, digest {:016x}",
+        "seed {seed}: {} events, {} calls, {} s simulated, digest {:016x}",
         result.events,
         result.hooks,
         result.simulated.as_secs(),
@@ -92,7 +105,7 @@ fn search(options: &Options) -> bool {
             if seed >= end {
                 return;
             }
-            let Ok(result) = catch_unwind(|| run_seed(seed, false)) else {
+            let Ok(result) = catch_unwind(|| options.run(seed, false)) else {
                 let _ = writeln!(std::io::stdout(), "seed {seed} panicked");
                 let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
                 failed.push(seed);
@@ -123,7 +136,7 @@ fn search(options: &Options) -> bool {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(
         out,
-        "{} seeds, {} hooks, {} s: {} failed",
+        "{} seeds, {} calls, {} s: {} failed",
         done.into_inner(),
         hooks.into_inner(),
         began.elapsed().as_secs(),
@@ -132,7 +145,8 @@ fn search(options: &Options) -> bool {
     if let Some(first) = failed.first() {
         let _ = writeln!(
             out,
-            "replay one with: cargo run -p sutler-simulate -- --seed {first}"
+            "replay one with: cargo run -p sutler-simulate -- {}--seed {first}",
+            if options.platform { "--platform " } else { "" }
         );
     }
     failed.is_empty()

@@ -46,7 +46,7 @@ pub struct SimulationResult {
     pub events: u64,
     /// Digest of all events and their times: equal for equal runs.
     pub digest: u64,
-    /// Number of calls of hooks.
+    /// Number of calls of hooks, or of requests to the broker.
     pub hooks: u64,
     /// Simulated time.
     pub simulated: Duration,
@@ -92,7 +92,8 @@ impl Simulation {
             ring(),
         ));
         let network = Arc::new(Network::new(
-            Arc::clone(&checker),
+            (Arc::clone(&store), checker.clone()),
+            Arc::clone(&history),
             choices,
             scenario.call_timeout,
         ));

@@ -5,7 +5,6 @@
 //! long after its caller got `Unknown`. The death of a process is a link that never answers again; nothing
 //! that its tasks still do can be seen from outside. The data is a real [`MemoryStore`].
 
-use crate::commit_checker::CommitChecker;
 use crate::history::History;
 use crate::seeded_sources::SharedRng;
 use async_trait::async_trait;
@@ -42,23 +41,39 @@ pub(crate) enum LinkState {
 /// Name of the call that renews a lease.
 const RENEW: &str = "renew";
 
+/// Checks what the store applied, before anybody is answered.
+#[async_trait]
+pub(crate) trait StoreChecker: Send + Sync {
+    /// A commit was applied, perhaps for a second time.
+    async fn committed(&self, commit: &Commit);
+
+    /// A worker got these operations.
+    async fn claimed(&self, claimed: &[Operation]);
+
+    /// Something else was done that keeps the counts of operations in balance.
+    async fn check_counts(&self);
+}
+
 /// Parts that all links of a run share.
 pub(crate) struct Network {
     pub choices: SharedRng,
     pub history: Arc<History>,
-    checker: Arc<CommitChecker>,
+    store: Arc<MemoryStore>,
+    checker: Arc<dyn StoreChecker>,
     call_timeout: Duration,
 }
 
 impl Network {
     pub(crate) fn new(
-        checker: Arc<CommitChecker>,
+        (store, checker): (Arc<MemoryStore>, Arc<dyn StoreChecker>),
+        history: Arc<History>,
         choices: SharedRng,
         call_timeout: Duration,
     ) -> Self {
         Self {
             choices,
-            history: Arc::clone(&checker.history),
+            history,
+            store,
             checker,
             call_timeout,
         }
@@ -66,7 +81,7 @@ impl Network {
 
     /// The store itself, without the network.
     pub(crate) fn store(&self) -> Arc<MemoryStore> {
-        Arc::clone(&self.checker.store)
+        Arc::clone(&self.store)
     }
 }
 
@@ -271,8 +286,9 @@ impl StoreLink {
 impl Store for StoreLink {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
         let (checker, sent) = (Arc::clone(&self.network.checker), commit.clone());
+        let store = self.store();
         let work = async move {
-            let answer = checker.store.commit(&sent).await;
+            let answer = store.commit(&sent).await;
             if answer.is_ok() {
                 checker.committed(&sent).await;
             }
@@ -363,8 +379,9 @@ impl Store for StoreLink {
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
         let (checker, queues) = (Arc::clone(&self.network.checker), queues.to_vec());
+        let store = self.store();
         let answer = self.call("claim", async move {
-            let claimed = checker.store.claim(worker, &queues).await;
+            let claimed = store.claim(worker, &queues).await;
             if let Ok(claimed) = &claimed {
                 checker.claimed(claimed).await;
             }
@@ -375,8 +392,9 @@ impl Store for StoreLink {
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
         let checker = Arc::clone(&self.network.checker);
+        let store = self.store();
         self.read("release", async move {
-            let released = checker.store.release(worker).await;
+            let released = store.release(worker).await;
             checker.check_counts().await;
             released
         })
@@ -399,8 +417,9 @@ impl Store for StoreLink {
 
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
         let (checker, sweep) = (Arc::clone(&self.network.checker), sweep.clone());
+        let store = self.store();
         self.read("sweep", async move {
-            let swept = checker.store.sweep(&sweep).await;
+            let swept = store.sweep(&sweep).await;
             checker.check_counts().await;
             swept
         })

@@ -1,8 +1,11 @@
 //! Requests whose answer never came: sent again byte for byte, or left to the orphan ledger.
 
-use crate::scripted_broker::Reply;
-use crate::test_platform::{TestPlatform, accepted, name, namespace, parameters_patch, small};
+use crate::scripted_broker::{Reply, ScriptedBroker};
+use crate::test_platform::{
+    TestPlatform, accepted, label_patch, name, namespace, parameters_patch, small,
+};
 use serde_json::json;
+use sutler_client::wire::Method;
 use sutler_platform::lifecycle::instance::{Exposure, InstancePhase};
 use sutler_platform::lifecycle::intent::IntentEnd;
 use sutler_platform::lifecycle::orphan::OrphanCause;
@@ -109,4 +112,28 @@ async fn an_instance_that_was_never_sent_is_deleted_without_a_call() {
     let gone = test.platform.instance(&namespace(), &uid).await;
     let gone = gone.expect("a tombstone");
     assert_eq!(gone.phase(), InstancePhase::Gone);
+}
+
+/// What the broker has after an uncertain update is asked in the name of who asked for the update, also if the change of
+/// somebody else behind it takes effect in the same commit.
+#[tokio::test(start_paused = true)]
+async fn a_look_after_an_uncertain_update_has_the_identity_of_the_update() {
+    let test = TestPlatform::start().await;
+    test.live_instance("db", json!({"disk": 10})).await;
+    test.broker.answers([Reply::Held]);
+    test.patch("db", &parameters_patch(json!({"disk": 20})), "anna")
+        .await;
+    test.broker.until_requests(2).await;
+    let label = test.patch("db", &label_patch("team", "red"), "dora").await;
+    // An update creates nothing: whether it was applied is not known.
+    test.broker.release(201, "{}");
+    assert_eq!(
+        test.end_of(&label.instance, accepted(&label)).await,
+        IntentEnd::Succeeded
+    );
+    test.broker.until_requests(3).await;
+    let requests = test.broker.requests();
+    assert_eq!(requests[2].method, Method::Get);
+    assert_eq!(ScriptedBroker::user(&requests[1]).as_deref(), Some("anna"));
+    assert_eq!(ScriptedBroker::user(&requests[2]).as_deref(), Some("anna"));
 }

@@ -191,7 +191,7 @@ impl InstanceRun<'_> {
             if let Some(committed) = committed {
                 self.after_commit(&committed).await;
                 if committed.decision.effects.contains(&InstanceEffect::Fetch) {
-                    self.fetch(&committed, view).await;
+                    self.fetch(&committed, &intent, view).await;
                 }
                 return Ok(self.released());
             }

@@ -108,18 +108,18 @@ impl InstanceRun<'_> {
         Exchange::with(view, request, self.context.records.now()).await
     }
 
-    /// After an update that may have been applied: asks the broker what the instance is. If that fails, the instance stays
-    /// uncertain until an update succeeds.
-    pub(super) async fn fetch(&self, committed: &CommittedInstanceDecision, view: &BrokerView) {
+    /// After an update that may have been applied: asks the broker what the instance is, in the name of who asked for the
+    /// update. If that fails, the instance stays uncertain until an update succeeds.
+    pub(super) async fn fetch(
+        &self,
+        committed: &CommittedInstanceDecision,
+        update: &PendingIntent,
+        view: &BrokerView,
+    ) {
         let Some(instance) = committed.stored.state.get() else {
             return;
         };
-        let Some(author) = instance.ended.back().map(|it| it.author.clone()) else {
-            return;
-        };
-        let intent =
-            PendingIntent::of_read(author, crate::lifecycle::intent::OperationId(self.own.id.0));
-        let Some(Reading::Read(body)) = self.fetch_instance(instance, &intent, view).await else {
+        let Some(Reading::Read(body)) = self.fetch_instance(instance, update, view).await else {
             return;
         };
         let Some(found) = fetched(instance, body) else {

@@ -102,26 +102,6 @@ impl IntentChange {
 }
 
 impl PendingIntent {
-    /// Stands for a read in the name of a person: it changes nothing and is never stored.
-    pub(crate) fn of_read(author: Author, operation: OperationId) -> Self {
-        Self {
-            number: IntentNumber::default(),
-            operation,
-            change: IntentChange::Local(SpecPatch::default()),
-            author,
-            accepted: Timestamp::UNIX_EPOCH,
-            stands_on: Vec::new(),
-            on_failure: OnFailure::Skip,
-            cause: IntentCause::User,
-            catalog_revision: 0,
-            attempts: 0,
-            first_sent: None,
-            in_doubt: false,
-            details: None,
-            state: IntentState::Suspended,
-        }
-    }
-
     /// Whether no request of it was ever sent.
     pub fn is_unsent(&self) -> bool {
         self.first_sent.is_none()
