@@ -293,9 +293,11 @@ impl ModelBroker {
                 return (refusal(409, "there is another one"), None);
             }
             return match &found.operation {
-                Some(ModelOperation { token, work, .. }) if matches!(work, ModelWork::Create) => {
-                    (answer(202, &json!({ "operation": token })), None)
-                }
+                Some(ModelOperation {
+                    token,
+                    work: ModelWork::Create,
+                    ..
+                }) => (answer(202, &json!({ "operation": token })), None),
                 Some(_) => (busy(), None),
                 None => (answer(200, &done), None),
             };

@@ -242,7 +242,7 @@ impl PlatformSimulation {
         let platform = &process.platform;
         let id = name(instance);
         let removed = match is_abandoned {
-            true => platform.abandon_instance(&space, &id, &by).await,
+            true => platform.abandon_instance(&space, &id, &by.into()).await,
             false => platform.delete_instance(&space, &id, true, &by).await,
         };
         self.history.record("remove", || {

@@ -257,7 +257,7 @@ impl User {
                     .await
             }
             // Rarely: it takes everything away.
-            _ if choices.percent(30) => platform.abandon_instance(&space, &id, &by).await,
+            _ if choices.percent(30) => platform.abandon_instance(&space, &id, &by.into()).await,
             _ => return Ok("not today".to_owned()),
         }?;
         self.check_author(&outcome.instance, &outcome.reply);
@@ -356,7 +356,7 @@ impl User {
                     .resume_binding_intent(&space, &id, number, &by)
                     .await
             }
-            _ if choices.percent(50) => platform.abandon_binding(&space, &id, &by).await,
+            _ if choices.percent(50) => platform.abandon_binding(&space, &id, &by.into()).await,
             _ => return Ok("not today".to_owned()),
         }?;
         if let BindingReply::Accepted(number) = &outcome.reply {
