@@ -20,7 +20,6 @@ mod plan_search;
 mod reads;
 mod secrets;
 
-pub(crate) use bindings::bind_facts;
 pub use bindings::{BindingOutcome, WantedBinding};
 pub use change_options::{ChangeOptions, InstancePatch, WantedInstance};
 pub use command_error::CommandError;

@@ -17,6 +17,7 @@
 
 pub mod api;
 pub mod author;
+mod bind_facts;
 mod binding_changes;
 pub mod broker_request;
 pub mod brokers;

@@ -6,22 +6,18 @@ use super::instance_commit::{LoadedInstance, load_instance};
 use super::namespaces::active_namespace;
 use super::reads::{IntentView, ResourcePage};
 use crate::author::Author;
+use crate::bind_facts::bind_facts;
 use crate::binding_changes::{change_binding, commit_change, decide};
 use crate::broker_request::check_author;
 use crate::context::PlatformContext;
-use crate::executor::plan_of;
 use crate::lifecycle::binding::{
     BindFacts, BindSpec, Binding, BindingCommand, BindingEventError, BindingReply, CreateRequest,
-    Event, InstanceReadiness, RotateRequest, RotationPolicy, TargetResource, Transforms,
+    Event, RotateRequest, RotationPolicy, TargetResource, Transforms,
 };
-use crate::lifecycle::instance::{Instance, InstancePhase};
+use crate::lifecycle::instance::Instance;
 use crate::lifecycle::intent::{Abandonment, IntentNumber};
 use crate::lifecycle::request_key::RequestKey;
 use crate::platform::Platform;
-use crate::preflight::{
-    BindCheck, PlanFacts, PreflightFacts, PreflightRequest, RequestedParameters, Violation,
-    preflight,
-};
 use crate::records::{BINDING, NameRecord, Record, ResourceName};
 use crate::spec::{ParameterSource, Parameters};
 use crate::writes::BindingChange;
@@ -376,54 +372,4 @@ fn create_request(
         by: by.clone(),
         idempotency_key: idempotency_key.cloned(),
     }
-}
-
-/// What is known of a bind before it is accepted.
-pub(crate) fn bind_facts(
-    instance: &Instance,
-    view: &crate::brokers::BrokerView,
-    spec: &BindSpec,
-) -> BindFacts {
-    let readiness = match instance.phase() {
-        InstancePhase::Gone => InstanceReadiness::Gone,
-        InstancePhase::Deleting => InstanceReadiness::Deleting,
-        InstancePhase::New | InstancePhase::Provisioning => InstanceReadiness::NotLiveYet,
-        InstancePhase::Live if !instance.usable => InstanceReadiness::Unusable,
-        InstancePhase::Live => InstanceReadiness::Live,
-    };
-    let plan = plan_of(view, instance);
-    BindFacts {
-        instance: readiness,
-        rotatable: plan.as_ref().is_some_and(|plan| plan.binding_rotatable),
-        violations: violations(instance, view, spec),
-    }
-}
-
-fn violations(
-    instance: &Instance,
-    view: &crate::brokers::BrokerView,
-    spec: &BindSpec,
-) -> Vec<Violation> {
-    let Some(plan) = plan_of(view, instance) else {
-        return Vec::new();
-    };
-    let plan_id = &instance.basis.spec().plan;
-    let schemas = view
-        .catalog
-        .schemas(&instance.service, plan_id)
-        .unwrap_or_default();
-    let check = BindCheck {
-        plan: PlanFacts {
-            plan: &plan,
-            schemas: &schemas,
-        },
-        parameters: match spec.parameter_sources.is_empty() {
-            true => RequestedParameters::Inline(spec.parameters.as_map()),
-            false => RequestedParameters::WithSecrets,
-        },
-    };
-    let facts = PreflightFacts {
-        allowed_permissions: &view.registration.options.allowed_permissions,
-    };
-    preflight(&PreflightRequest::Bind(check), &facts)
 }

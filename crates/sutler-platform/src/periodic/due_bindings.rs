@@ -5,9 +5,9 @@
 
 use super::listed_keys::ListedKeys;
 use super::task_run_error::TaskRunError;
+use crate::bind_facts::bind_facts;
 use crate::binding_changes::{BindingChangeError, change_binding_if};
 use crate::brokers::BrokerView;
-use crate::commands::bind_facts;
 use crate::context::PlatformContext;
 use crate::lifecycle::binding::{Binding, Event, GENERATIONS_MAX};
 use crate::lifecycle::instance::Instance;

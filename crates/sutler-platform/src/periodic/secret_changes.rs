@@ -6,9 +6,9 @@
 
 use super::listed_keys::ListedKeys;
 use super::task_run_error::TaskRunError;
+use crate::bind_facts::bind_facts;
 use crate::binding_changes::{BindingChangeError, change_binding_if};
 use crate::brokers::BrokerView;
-use crate::commands::bind_facts;
 use crate::context::PlatformContext;
 use crate::instance_events::{InstanceChangeError, change_instance_if};
 use crate::lifecycle::binding::{self, Binding, BindingCommand, BindingEventError};

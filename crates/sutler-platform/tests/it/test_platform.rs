@@ -144,6 +144,8 @@ impl TestPlatform {
             .put_namespace(&namespace(), &wanted)
             .await
             .expect("a namespace");
+        // What was gone when a namespace was created belonged to an earlier one of its name.
+        tokio::time::advance(Duration::from_millis(1)).await;
         Self {
             platform,
             broker,
