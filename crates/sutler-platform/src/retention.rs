@@ -10,7 +10,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 pub struct RetentionSettings {
     /// Intents, with who asked for what and how it ended.
     pub journal: Duration,
-    /// Instances and bindings that are gone: until then they are answered with 410.
+    /// Instances and bindings that are gone: until then they are shown by their uid.
     pub tombstones: Duration,
     /// Orphans that are deleted. Others are kept until they are.
     pub orphans: Duration,
