@@ -249,17 +249,20 @@ impl InstanceRun<'_> {
         };
         let commit = instance_commit(&change, Some(&mut own), waits).await?;
         let id = commit.id();
-        let read_secrets = std::mem::take(&mut self.read_secrets);
+        // Kept until the commit is made: a smaller one is tried if this one is too large.
+        let read_secrets = self.read_secrets.clone();
         if !commit.writes().is_empty() {
             match self.run.commit(read_secrets.expect(commit)).await? {
                 Ok(()) => {}
                 Err(CommitRejectedError::Stale(_)) => {
+                    self.read_secrets = ReadSecrets::default();
                     self.own.forget_unwritten();
                     return Ok(None);
                 }
                 Err(CommitRejectedError::TooLarge(why)) => return Err(RunError::TooLarge(why)),
             }
         }
+        self.read_secrets = ReadSecrets::default();
         own.written();
         self.own = own;
         let version = match was.state.get() == Some(&decision.next) {

@@ -39,13 +39,13 @@ pub(super) async fn remove_old(context: &PlatformContext, run: &Run) -> Result<(
     for (kind, age) in ages {
         removed += retention.sweep_operations(kind, None, age).await?;
     }
+    removed += retention.sweep_feed(kept.feed).await?;
     let now = retention.now().await?;
     let bindings = gone(context, BINDING, now.minus(kept.tombstones));
     removed += retention.remove_listed(&bindings, None).await?;
     removed += remove_instances(context, run, now.minus(kept.tombstones)).await?;
     let orphans = gone(context, ORPHAN, now.minus(kept.orphans));
     removed += retention.remove_listed(&orphans, None).await?;
-    removed += retention.sweep_feed(kept.feed).await?;
     tracing::debug!(removed, "what is past its retention is removed");
     Ok(())
 }
@@ -72,7 +72,14 @@ async fn remove_instances(
     let mut old = ListedKeys::of(context, run, gone(context, INSTANCE, gone_before));
     while let Some(page) = old.next_page().await? {
         for key in page {
-            removed += u64::from(remove_instance(context, run, key).await?);
+            match remove_instance(context, run, key).await {
+                Ok(is_removed) => removed += u64::from(is_removed),
+                Err(TaskRunError::Lost(lost)) => return Err(lost.into()),
+                Err(TaskRunError::Record(error)) => tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "the tombstone of an instance cannot be read or removed; it stays"
+                ),
+            }
         }
     }
     Ok(removed)

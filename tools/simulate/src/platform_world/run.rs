@@ -196,14 +196,11 @@ impl PlatformSimulation {
                 let waiting = waiting.filter(|it| {
                     is_created || it.change.patch().is_none() || !is_queued(&it.state)
                 });
-                // The notice of the ledger is lost if its process ends then; periodic work has to repeat it.
-                let waiting = waiting.filter(|_| !instance.waits_for_orphan);
                 moving.extend(waiting.map(|it| format!("{} of {name}", it.number)));
             }
             for binding in known.bindings.values() {
                 let waiting = binding.pending.iter();
                 let waiting = waiting.filter(|it| !is_held(&it.state) && !it.waits_for_instance);
-                let waiting = waiting.filter(|_| !binding.waits_for_orphan);
                 let name = &binding.name;
                 moving.extend(waiting.map(|it| format!("{} of binding {name}", it.number)));
             }

@@ -2,12 +2,14 @@
 
 use crate::lifecycle::binding::transition::Transition;
 use crate::lifecycle::binding::{
-    BindFacts, Binding, BindingDecision, BindingEffect, BindingEventError, BindingReply, Context,
-    CreateRequest, InstanceReadiness, IntentCause,
+    BindFacts, BindSpec, Binding, BindingDecision, BindingEffect, BindingEventError, BindingReply,
+    Context, CreateRequest, InstanceReadiness, IntentCause,
 };
+use crate::lifecycle::instance::{PARAMETERS_BYTES_MAX, SECRETS_MAX};
 use crate::lifecycle::intent::{IntentNumber, IntentState};
 use crate::lifecycle::request_key::{KeyReusedError, RequestKey};
-use std::collections::VecDeque;
+use crate::preflight::Violation;
+use std::collections::{BTreeSet, VecDeque};
 
 /// A request to create a binding that does not exist.
 pub(super) fn create(
@@ -15,6 +17,7 @@ pub(super) fn create(
     context: &Context<'_>,
 ) -> Result<BindingDecision, BindingEventError> {
     check_facts(&request.facts)?;
+    check_size(&request.spec)?;
     let binding = Binding {
         uid: context.ids.uid,
         namespace: request.namespace,
@@ -57,6 +60,39 @@ impl Binding {
         let accepted = key.map(|key| key.accepted_in(&self.idempotency_keys));
         let accepted = accepted.unwrap_or(Ok(None));
         accepted.map_err(|KeyReusedError| BindingEventError::KeyReused)
+    }
+}
+
+/// Refuses parameters that are too large to be kept, and more secrets than one commit can free at the end.
+fn check_size(spec: &BindSpec) -> Result<(), BindingEventError> {
+    let parameters = (spec.parameters.as_map(), &spec.parameter_sources);
+    let bytes = serde_json::to_vec(&parameters).map_or(usize::MAX, |json| json.len());
+    let sources = spec.parameter_sources.iter();
+    let secrets: BTreeSet<&str> = sources.map(|it| it.secret.as_str()).collect();
+    let too_large = [
+        (
+            bytes > PARAMETERS_BYTES_MAX,
+            "/parameters",
+            format!("together they have at most {PARAMETERS_BYTES_MAX} bytes of JSON"),
+        ),
+        (
+            secrets.len() > SECRETS_MAX,
+            "/parametersFrom",
+            format!("they come from at most {SECRETS_MAX} secrets"),
+        ),
+    ];
+    let violations: Vec<_> = too_large
+        .into_iter()
+        .filter(|(is_too_large, ..)| *is_too_large)
+        .map(|(_, pointer, sentence)| Violation {
+            pointer: pointer.to_owned(),
+            sentence,
+            rule: "size",
+        })
+        .collect();
+    match violations.is_empty() {
+        true => Ok(()),
+        false => Err(BindingEventError::Violations(violations)),
     }
 }
 

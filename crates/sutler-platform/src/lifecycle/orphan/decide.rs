@@ -184,8 +184,8 @@ fn on_gone(mut row: Orphan, sent: Timestamp, now: Timestamp) -> OrphanDecision {
     row.attempts.add(now, AttemptOutcome::Deleted, None);
     row.state = OrphanState::Done { at: now };
     let mut effects = vec![OrphanEffect::End];
+    // What waits stays in the row: its notice is repeated if this one is lost.
     effects.extend(notification(&row, OrphanResult::Deleted));
-    row.waiting = None;
     decided(row, effects, OrphanReply::Nothing)
 }
 

@@ -7,8 +7,10 @@ use crate::lifecycle::binding::{
     BindFacts, Binding, BindingCommand, BindingEventError, BindingPhase, Event, GenerationPhase,
     GenerationState, IntentCause, IntentChange, RotateRequest, TargetResource, decide,
 };
+use crate::lifecycle::instance::SECRETS_MAX;
 use crate::lifecycle::intent::{IntentNumber, IntentState};
 use crate::lifecycle::orphan::{CleanupMode, OrphanResult};
+use crate::spec::ParameterSource;
 use sutler_osb::NonEmptyText;
 
 fn rotate(facts: BindFacts) -> Event {
@@ -30,6 +32,24 @@ fn created(chosen: Option<u64>) -> Binding {
     let create = of_person(BindingCommand::Create(Box::new(request)));
     let decision = decide(None, create, &context(moment(NOW), &policy(), 10));
     decision.expect("it is created").next
+}
+
+/// Every secret is one write of the commit that ends the binding, and a commit has a hundred.
+#[test]
+fn a_binding_of_more_secrets_than_its_end_can_free_is_refused() {
+    let mut request = create_request(facts());
+    let sources = (0..=SECRETS_MAX).map(|n| ParameterSource {
+        secret: format!("secret-{n}"),
+        key: None,
+        watch: false,
+    });
+    request.spec.parameter_sources = sources.collect();
+    let create = of_person(BindingCommand::Create(Box::new(request)));
+    let refused = decide(None, create, &context(moment(NOW), &policy(), 10));
+    let Err(BindingEventError::Violations(violations)) = refused else {
+        panic!("not refused: {refused:?}");
+    };
+    assert_eq!(violations[0].pointer, "/parametersFrom");
 }
 
 fn ids(it: &Binding) -> Vec<&str> {

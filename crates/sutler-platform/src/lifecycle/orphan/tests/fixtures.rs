@@ -151,10 +151,8 @@ pub(super) fn named(state: &str) -> Option<Orphan> {
     if state.ends_with("after many waits") {
         row.round.waits = WAITS_MAX - 1;
     }
-    match state {
-        "needs operator" => row.round.tries = TRIES_MAX,
-        "done" => row.waiting = None,
-        _ => {}
+    if state == "needs operator" {
+        row.round.tries = TRIES_MAX;
     }
     Some(row)
 }

@@ -168,11 +168,11 @@ fn a_delete_that_was_sent_too_early_proves_nothing_however_late_its_answer_is() 
 
 /// T-71.
 #[test]
-fn what_waits_is_notified_once() {
+fn what_waits_is_notified_and_stays_known_for_a_notice_that_was_lost() {
     let decision = answered(sending(), answers("gone").remove(0));
     let deleted = OrphanEffect::NotifyInstance(waiting(), OrphanResult::Deleted);
     assert_eq!(decision.effects, [OrphanEffect::End, deleted]);
-    assert_eq!(decision.next.waiting, None);
+    assert_eq!(decision.next.waiting, Some(waiting()));
 }
 
 #[test]

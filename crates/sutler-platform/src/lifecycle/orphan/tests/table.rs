@@ -213,7 +213,6 @@ fn next_by_row(row: &TableRow, before: Option<Orphan>) -> Option<Orphan> {
             next.waiting = None;
             return Some(next);
         }
-        "done" => next.waiting = None,
         _ => {}
     }
     next.round = round_by_row(row, next.round);
