@@ -2,7 +2,7 @@
 //! seeds that the tests run.
 //!
 //! The list is `tools/simulate/mutations.txt`; the copy and its switches are those of the other mutations. The seed that
-//! showed a fault last is kept with it and tried first. What a seed does changes with the code: if it shows nothing any
+//! showed a fault last is kept with it and tried first. Faults of the platform are searched in the platform's world. What a seed does changes with the code: if it shows nothing any
 //! more, the seeds of the tests are searched, and the one that is found is printed.
 
 use crate::BoxError;
@@ -14,6 +14,9 @@ use std::time::Instant;
 /// File of the faults.
 pub(crate) const FAULTS: &str = "tools/simulate/mutations.txt";
 
+/// Folder of the platform.
+const PLATFORM: &str = "crates/sutler-platform/";
+
 /// Number of seeds that the tests run, see `tools/simulate/tests/it/seeds.rs`.
 const SEEDS: &str = "1000";
 
@@ -24,13 +27,14 @@ pub(crate) fn surviving(faults: &[Mutation], build: &Path) -> Result<Vec<String>
     for fault in faults.iter().filter(|fault| !fault.also) {
         let began = Instant::now();
         let kept = fault.seed.map(|seed| seed.to_string());
+        let world = world_of(fault);
         let mut found = match &kept {
-            Some(seed) => failing_seed(&program, &fault.name, &["--seed", seed])?,
+            Some(seed) => failing_seed(&program, fault, world.iter().chain(&["--seed", seed]))?,
             None => None,
         };
         if found.is_none() {
-            let search = ["--seeds", SEEDS, "--failures", "1"];
-            found = failing_seed(&program, &fault.name, &search)?;
+            let search = world.iter().chain(&["--seeds", SEEDS, "--failures", "1"]);
+            found = failing_seed(&program, fault, search)?;
         }
         let (name, ms) = (&fault.name, began.elapsed().as_millis());
         match found {
@@ -51,11 +55,23 @@ pub(crate) fn surviving(faults: &[Mutation], build: &Path) -> Result<Vec<String>
     Ok(survivors)
 }
 
+/// The option of the world in which a fault shows: that of brokers, or that of the platform.
+fn world_of(fault: &Mutation) -> &'static [&'static str] {
+    match fault.file.starts_with(PLATFORM) {
+        true => &["--platform"],
+        false => &[],
+    }
+}
+
 /// The first seed that breaks an invariant with a fault. An end for another reason, such as a panic, does not count.
-fn failing_seed(program: &Path, fault: &str, options: &[&str]) -> Result<Option<u64>, BoxError> {
+fn failing_seed<'a>(
+    program: &Path,
+    fault: &Mutation,
+    options: impl Iterator<Item = &'a &'a str>,
+) -> Result<Option<u64>, BoxError> {
     let output = Command::new(program)
         .args(options)
-        .env("SUTLER_MUTANT", fault)
+        .env("SUTLER_MUTANT", &fault.name)
         .stdin(Stdio::null())
         .stderr(Stdio::null())
         .output()?;
