@@ -34,7 +34,14 @@ impl Transition<'_> {
             Meaning::Rejected { message, .. } => {
                 // A refusal that says nothing does not repair an instance (P-096).
                 self.next.usable &= message.usable;
+                // It refuses this attempt; an earlier one without an answer may have been applied (D-39).
+                if intent.in_doubt {
+                    self.mark_uncertain(number);
+                }
                 self.drop_intent(number, IntentEnd::Rejected((&message).into()));
+                if intent.in_doubt && self.context.policy.retrievable {
+                    self.effect(InstanceEffect::Fetch);
+                }
             }
             Meaning::Retry {
                 cause,
