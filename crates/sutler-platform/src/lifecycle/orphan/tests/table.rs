@@ -207,13 +207,10 @@ fn next_by_row(row: &TableRow, before: Option<Orphan>) -> Option<Orphan> {
         _ => {}
     }
     let mut next = before.expect("only a finding begins a row");
-    match row.next {
-        "unchanged, guard moved" => {
-            next.guarded_until = in_minutes(GUARD_MINUTES);
-            next.waiting = None;
-            return Some(next);
-        }
-        _ => {}
+    if row.next == "unchanged, guard moved" {
+        next.guarded_until = in_minutes(GUARD_MINUTES);
+        next.waiting = None;
+        return Some(next);
     }
     next.round = round_by_row(row, next.round);
     next.state = state_by_row(row);
