@@ -1,6 +1,7 @@
 //! Answers of the broker to an update of an instance, and to polls of it.
 //!
 //! A rejected update leaves the specification, and nothing else changes: the instance stays as usable as the broker says.
+//! After an attempt without an answer the instance is uncertain even so.
 //! Nothing is ever deleted after an update (P-095).
 
 use crate::lifecycle::instance::transition::Transition;
