@@ -2,10 +2,11 @@
 //! fails, and users who create, change and delete at random.
 //!
 //! Read `run.rs` first. `model_broker.rs` is the broker (pure), `broker_link.rs` the way to it, `broker_side.rs` what is
-//! there and on its way; `replicas.rs` are the processes, `faults.rs` their faults, `user.rs` the people. Invariants are
+//! there and on its way; `replicas.rs` are the processes, `faults.rs` their faults, `outages.rs` those of the broker,
+//! `user.rs` the people. Invariants are
 //! checked after every commit (`checker.rs`, `instance_rules.rs`, `binding_rules.rs`), with every request
-//! (`request_rules.rs`), and at the end (`run.rs`). Not simulated: HTTP, the API and its access rules, catalogs that
-//! change, secrets, rotation by time.
+//! (`request_rules.rs`), and at the end (`run.rs`). Not simulated: HTTP, the API and its access rules, rotation by time,
+//! jumps of the clock.
 
 mod binding_rules;
 mod broker_link;
@@ -16,6 +17,7 @@ mod instance_rules;
 mod known_resources;
 mod model_broker;
 mod model_instance;
+mod outages;
 mod replicas;
 mod request_rules;
 mod run;

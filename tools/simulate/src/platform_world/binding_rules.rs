@@ -2,6 +2,7 @@
 
 use super::broker_side::BrokerSide;
 use super::known_resources::KnownResources;
+use super::model_broker::credentials_of;
 use std::collections::BTreeSet;
 use sutler_platform::lifecycle::binding::Binding;
 use sutler_platform::lifecycle::intent::{IntentNumber, IntentState};
@@ -16,6 +17,7 @@ pub(crate) fn check_binding(
     let mut faults = Vec::new();
     check_requests(after, &mut faults);
     check_numbers(before, after, &mut faults);
+    check_values(after, &mut faults);
     if let Some(before) = before {
         check_credentials(before, after, known, side, &mut faults);
     }
@@ -25,6 +27,23 @@ pub(crate) fn check_binding(
         faults.push("I-9: the delete in progress is not the one that is shown".to_owned());
     }
     faults
+}
+
+/// I-10: the credentials are those of the broker, and those of this binding.
+fn check_values(after: &Binding, faults: &mut Vec<String>) {
+    for generation in &after.generations {
+        let Some(details) = generation.bound() else {
+            continue;
+        };
+        let id = generation.osb_id.as_str();
+        let answer = serde_json::to_value(details.credentials.as_response());
+        let answer = answer.unwrap_or_default();
+        if answer["credentials"] != credentials_of(id) {
+            faults.push(format!(
+                "I-10: the credentials of {id} are those of another"
+            ));
+        }
+    }
 }
 
 /// I-1: one intent has been sent, save one under a delete.

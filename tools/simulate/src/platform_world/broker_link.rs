@@ -11,8 +11,8 @@ use crate::history::History;
 use crate::seeded_sources::SharedRng;
 use crate::store_link::StoreLink;
 use async_trait::async_trait;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sutler_client::wire::{Answer, InvalidConnectionError, Request, TransportError};
 use sutler_journal::OperationId;
@@ -35,7 +35,20 @@ pub(crate) struct SimulatedBroker {
     pub scenario: Arc<PlatformScenario>,
     /// Set when it does what it is asked for.
     pub is_calm: AtomicBool,
+    pub condition: Mutex<BrokerCondition>,
     pub requests: AtomicU64,
+}
+
+/// Whether the broker takes requests at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BrokerCondition {
+    Up,
+    /// Nothing listens.
+    Unreachable,
+    /// It does not accept the platform's password.
+    Unauthorized,
+    /// It takes connections and never answers.
+    Silent,
 }
 
 /// The connections of one process.
@@ -75,21 +88,45 @@ impl SimulatedBroker {
         }
     }
 
-    fn arrive(&self, request: &Request) -> Answer {
+    fn arrive(&self, request: &Request, is_late: bool) -> Answer {
         let chance = Chance {
             choices: &self.choices,
             rates: self.rates(),
         };
-        let first = self.side.arrive(request, &chance);
-        // A success can be repeated by whatever is in front of the broker.
+        if self.condition() == BrokerCondition::Unauthorized {
+            return Answer::new(401, &[], "{}");
+        }
+        let first = match is_late {
+            true => self.side.arrive_late(request, &chance),
+            false => self.side.arrive(request, &chance),
+        };
+        // A success can be repeated by whatever is in front of the broker. It does not pass on that the second was refused.
         if first.status < 300 && self.percent(chance.rates.twice) {
             let chance = Chance {
                 rates: chance.rates.calm(),
                 ..chance
             };
-            return self.side.arrive(request, &chance);
+            let second = self.side.arrive(request, &chance);
+            return if second.status < 300 { second } else { first };
         }
         first
+    }
+
+    fn condition(&self) -> BrokerCondition {
+        *self
+            .condition
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes whether it takes requests.
+    pub(crate) fn set_condition(&self, condition: BrokerCondition) {
+        self.history
+            .record("condition", || format!("the broker is {condition:?}"));
+        *self
+            .condition
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = condition;
     }
 
     fn percent(&self, percent: u64) -> bool {
@@ -97,6 +134,9 @@ impl SimulatedBroker {
     }
 
     fn delivery(&self) -> RequestDelivery {
+        if self.condition() == BrokerCondition::Silent {
+            return RequestDelivery::Lost;
+        }
         let rates = self.rates();
         if self.percent(rates.late) {
             return match self.choices.percent(50) {
@@ -124,7 +164,9 @@ impl SimulatedBroker {
         request: &Request,
     ) -> Result<Answer, TransportError> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        if self.percent(self.rates().refused_connections) {
+        let is_refused = self.condition() == BrokerCondition::Unreachable
+            || self.percent(self.rates().refused_connections);
+        if is_refused {
             self.on_the_way().await;
             return Err(TransportError::NotSent("refused".to_owned()));
         }
@@ -173,7 +215,7 @@ impl SimulatedBroker {
         }
         if delivery != RequestDelivery::Late {
             self.on_the_way().await;
-            let answer = self.arrive(request);
+            let answer = self.arrive(request, false);
             self.on_the_way().await;
             match delivery {
                 RequestDelivery::Answered => {
@@ -199,7 +241,7 @@ impl SimulatedBroker {
         let within = self.scenario.answer_within;
         let after = self.choices.between(within, within + LATE_WITHIN);
         tokio::time::sleep(after.saturating_sub(WAY_WITHIN * 2)).await;
-        let answer = self.arrive(request);
+        let answer = self.arrive(request, true);
         self.side.landed(number);
         self.history.record("late", || {
             let (method, target) = (request.method, request.target());

@@ -1,6 +1,7 @@
 //! What the model broker has, what is on its way to it, and what it said: shared by the way to it and by the checks.
 
-use super::model_broker::{Chance, ModelBroker, RequestTarget};
+use super::model_broker::{Chance, ModelBroker, OfferedCatalog, RequestTarget};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,12 +13,10 @@ use tokio::time::Instant;
 pub(crate) type BrokerId = (String, Option<String>);
 
 /// The broker and its surroundings.
-#[derive(Default)]
 pub(crate) struct BrokerSide {
     state: Mutex<BrokerSideState>,
 }
 
-#[derive(Default)]
 struct BrokerSideState {
     model: ModelBroker,
     /// Creates that may arrive still, by number.
@@ -31,6 +30,8 @@ struct BrokerSideState {
     deleting: BTreeSet<OperationId>,
     /// What the broker said is gone.
     gone: BTreeSet<BrokerId>,
+    /// Instances that an update may have reached after its end: what they are now depends on the order on the way.
+    overtaken: BTreeSet<String>,
 }
 
 struct CreateUnderWay {
@@ -40,6 +41,21 @@ struct CreateUnderWay {
 }
 
 impl BrokerSide {
+    pub(crate) fn new(offered: OfferedCatalog) -> Self {
+        Self {
+            state: Mutex::new(BrokerSideState {
+                model: ModelBroker::new(offered),
+                under_way: BTreeMap::new(),
+                sent: 0,
+                successes: BTreeSet::new(),
+                senders: BTreeSet::new(),
+                deleting: BTreeSet::new(),
+                gone: BTreeSet::new(),
+                overtaken: BTreeSet::new(),
+            }),
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, BrokerSideState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,6 +93,30 @@ impl BrokerSide {
     /// A request arrives.
     pub(crate) fn arrive(&self, request: &Request, chance: &Chance<'_>) -> Answer {
         self.state().model.handle(request, chance)
+    }
+
+    /// A request arrives that was given up.
+    pub(crate) fn arrive_late(&self, request: &Request, chance: &Chance<'_>) -> Answer {
+        let mut state = self.state();
+        if let (Method::Patch, Some(id)) = (request.method, RequestTarget::of(request).instance) {
+            state.overtaken.insert(id);
+        }
+        state.model.handle(request, chance)
+    }
+
+    /// Changes what the broker offers.
+    pub(crate) fn offer(&self, change: impl FnOnce(&mut OfferedCatalog)) -> OfferedCatalog {
+        let mut state = self.state();
+        change(&mut state.model.offered);
+        state.model.offered
+    }
+
+    /// Offering, plan and parameters of an instance at the broker, if they follow from what the platform was answered.
+    pub(crate) fn attributes_of(&self, instance: &str) -> Option<Value> {
+        let state = self.state();
+        let found = state.model.instances.get(instance)?;
+        let is_certain = !state.overtaken.contains(instance) && found.resource.operation.is_none();
+        is_certain.then(|| found.resource.attributes.clone())
     }
 
     /// The platform received an answer.

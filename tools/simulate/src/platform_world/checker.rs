@@ -6,7 +6,7 @@ use super::binding_rules::check_binding;
 use super::broker_side::{BrokerId, BrokerSide};
 use super::instance_rules::check_instance;
 use super::known_resources::KnownResources;
-use super::request_rules::{SentRequests, check_identity};
+use super::request_rules::{SentRequests, WrittenRequest, check_identity};
 use crate::commit_checker::short;
 use crate::history::History;
 use crate::store_link::StoreChecker;
@@ -22,7 +22,7 @@ use sutler_platform::lifecycle::binding::Binding;
 use sutler_platform::lifecycle::instance::Instance;
 use sutler_platform::platform_records::PlatformRecords;
 use sutler_platform::records::{
-    BINDING, INSTANCE, IntentRequest, ORPHAN, OrphanRecord, Record, TypedRecord,
+    BINDING, INSTANCE, IntentProgress, IntentRequest, ORPHAN, OrphanRecord, Record, TypedRecord,
 };
 
 /// Checks every commit and every request.
@@ -77,8 +77,8 @@ impl PlatformChecker {
         let Ok(Some(found)) = self.store.operation(operation).await else {
             return;
         };
-        let fault = self.state().requests.check_bytes(request, operation);
-        if let Some(fault) = fault {
+        let faults = self.request_faults(request, &found);
+        for fault in faults {
             self.history.violate(fault);
         }
         // Probes and syncs have requests of their own.
@@ -87,6 +87,25 @@ impl PlatformChecker {
         if let Some(fault) = intent.and_then(|it| check_identity(request, &it)) {
             self.history.violate(fault);
         }
+    }
+
+    /// What is wrong with a request that changes something.
+    fn request_faults(&self, request: &Request, operation: &Operation) -> Vec<String> {
+        let mut state = self.state();
+        let progress = self.records.documents.open_progress(operation);
+        let progress: IntentProgress = progress.unwrap_or_default();
+        let written = WrittenRequest {
+            known: &state.known,
+            row: &operation.row,
+            progress: &progress,
+        };
+        let was_written = written.check(request);
+        let deletes = written.check_delete(request);
+        let differs = state.requests.check_bytes(request, operation.row.id);
+        [was_written, deletes, differs]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// I-5: the platform knows of everything that the broker has or may still get.
@@ -162,19 +181,36 @@ impl PlatformChecker {
 
     /// I-1 and I-12: the operation of the active intent can be claimed, and no other one.
     async fn check_lane(&self, lane: &Key) {
-        let active = {
+        let (active, pending) = {
             let state = self.state();
             let instance = state.known.instances.get(lane);
             let of_instance =
                 instance.and_then(|it| it.intent(it.active()?).map(|it| it.operation));
             let binding = state.known.bindings.get(lane);
             let of_binding = binding.and_then(|it| it.intent(it.active()?).map(|it| it.operation));
+            let of_instance_pending = instance.into_iter().flat_map(|it| &it.pending);
+            let of_binding_pending = binding.into_iter().flat_map(|it| &it.pending);
+            let pending = of_instance_pending.map(|it| it.operation);
+            let pending = pending.chain(of_binding_pending.map(|it| it.operation));
+            let pending: BTreeSet<OperationId> = pending.map(|it| OperationId(it.0)).collect();
             match (instance, binding) {
                 (None, None) => return,
-                _ => of_instance.or(of_binding).map(|it| OperationId(it.0)),
+                _ => (
+                    of_instance.or(of_binding).map(|it| OperationId(it.0)),
+                    pending,
+                ),
             }
         };
         let rows = self.operations(lane).await;
+        let unfinished = rows.iter().filter(|it| !matches!(it.state, State::Done(_)));
+        let unfinished: BTreeSet<OperationId> = unfinished.map(|it| it.id).collect();
+        if unfinished != pending {
+            self.history.violate(format!(
+                "I-4: {} operations of a lane have not ended, and {} intents are pending",
+                unfinished.len(),
+                pending.len()
+            ));
+        }
         let live = rows
             .iter()
             .filter(|it| matches!(it.state, State::Ready | State::Running));

@@ -1,10 +1,13 @@
 //! Invariants of an instance: of what is stored, and of the change from what was stored before. Pure.
 
 use super::broker_side::BrokerSide;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::OperationId;
-use sutler_platform::lifecycle::instance::{EndedIntent, Exposure, Instance, IntentChange};
+use sutler_platform::lifecycle::instance::{
+    EndedIntent, Exposure, Instance, IntentChange, PendingIntent,
+};
 use sutler_platform::lifecycle::intent::{IntentEnd, IntentNumber, IntentState};
+use sutler_platform::spec::SpecPatch;
 
 /// Checks a change of an instance. Returns what is wrong, as sentences.
 pub(crate) fn check_instance(
@@ -16,8 +19,10 @@ pub(crate) fn check_instance(
     check_requests(after, &mut faults);
     check_projection(after, &mut faults);
     check_deletion(after, &mut faults);
+    check_broker(after, side, &mut faults);
     if let Some(before) = before {
         check_confirmed(before, after, &mut faults);
+        check_dependents(before, after, &mut faults);
         check_ends(before, after, side, &mut faults);
         check_revision(before, after, &mut faults);
     }
@@ -87,17 +92,101 @@ fn check_confirmed(before: &Instance, after: &Instance, faults: &mut Vec<String>
             before.applied, after.applied
         ));
     }
-    let (Some(was), Some(is)) = (before.confirmed(), after.confirmed()) else {
+    let Some(is) = after.confirmed() else {
         if before.confirmed().is_some() {
             faults.push("I-3: what was confirmed is no more".to_owned());
         }
         return;
     };
-    let succeeded =
-        new_ends(before, after).any(|it| it.end == IntentEnd::Succeeded && !it.change.is_delete());
-    let fetched = matches!(before.exposure, Exposure::Uncertain(_));
-    if was.spec != is.spec && !succeeded && !fetched {
-        faults.push("I-3: what is confirmed changed without a success".to_owned());
+    let succeeded: BTreeMap<IntentNumber, &IntentChange> = new_ends(before, after)
+        .filter(|it| it.end == IntentEnd::Succeeded)
+        .map(|it| (it.number, &it.change))
+        .collect();
+    let is_fetched = matches!(before.exposure, Exposure::Uncertain(_))
+        && after.exposure == Exposure::Confirmed
+        && succeeded.is_empty();
+    let is_created = succeeded.values().any(|it| **it == IntentChange::Provision);
+    if before.confirmed().is_none() && !is_created {
+        faults.push("I-3: an instance is confirmed without its create".to_owned());
+    }
+    let patches = succeeded.values().filter_map(|it| it.patch());
+    let wanted = patches.fold(before.basis.spec().clone(), |spec, patch| spec.apply(patch));
+    if is.spec != wanted && !is_fetched {
+        faults.push(
+            "I-3: what is confirmed is not what was confirmed with the changes that succeeded"
+                .to_owned(),
+        );
+    }
+}
+
+/// What is confirmed is what the broker has, unless something is on its way, or may have been applied.
+fn check_broker(after: &Instance, side: &BrokerSide, faults: &mut Vec<String>) {
+    let is_certain = after.exposure == Exposure::Confirmed
+        && after.tombstone.is_none()
+        && after.pending.iter().all(|it| it.attempts == 0);
+    let Some(confirmed) = after.confirmed().filter(|_| is_certain) else {
+        return;
+    };
+    let Some(attributes) = side.attributes_of(after.osb_id.as_str()) else {
+        return;
+    };
+    if attributes["plan_id"] != confirmed.spec.plan.as_str() {
+        faults.push(format!(
+            "I-3: the plan {:?} is confirmed, and the broker has {}",
+            confirmed.spec.plan, attributes["plan_id"]
+        ));
+    }
+    let wanted = confirmed.spec.parameters.as_map();
+    let Some(found) = attributes["parameters"].as_object() else {
+        return;
+    };
+    // What comes from secrets is not in the specification.
+    let is_complete = confirmed.spec.parameter_sources.is_empty();
+    let is_same = match is_complete {
+        true => wanted == found,
+        false => wanted
+            .iter()
+            .all(|(name, value)| found.get(name) == Some(value)),
+    };
+    if !is_same {
+        faults.push(format!(
+            "I-3: the parameters {wanted:?} are confirmed, and the broker has {found:?}"
+        ));
+    }
+}
+
+/// What changes the same as a change that did not take effect waits for a person.
+fn check_dependents(before: &Instance, after: &Instance, faults: &mut Vec<String>) {
+    if after.tombstone.is_some() {
+        return;
+    }
+    let dropped = new_ends(before, after).filter(|it| {
+        matches!(
+            it.end,
+            IntentEnd::Rejected(_) | IntentEnd::Failed(_) | IntentEnd::Cancelled(_)
+        )
+    });
+    for dropped in dropped {
+        let Some(patch) = dropped.change.patch() else {
+            continue;
+        };
+        let paths = patch.paths();
+        let queued = after.pending.iter().filter(|it| {
+            it.number > dropped.number && matches!(it.state, IntentState::Queued { .. })
+        });
+        for intent in queued {
+            let other = intent
+                .change
+                .patch()
+                .map(SpecPatch::paths)
+                .unwrap_or_default();
+            if paths.iter().any(|it| other.contains(it)) {
+                faults.push(format!(
+                    "{} goes on, and changes the same as {}, which did not take effect",
+                    intent.number, dropped.number
+                ));
+            }
+        }
     }
 }
 
@@ -129,6 +218,12 @@ fn check_ends(before: &Instance, after: &Instance, side: &BrokerSide, faults: &m
                     "I-3: {number} succeeded, and the broker never said so"
                 ));
             }
+            IntentEnd::Rejected(said) if said.status == Some(401) => {
+                let number = ended.number;
+                faults.push(format!(
+                    "I-11: {number} is rejected because of the platform's password"
+                ));
+            }
             IntentEnd::Rejected(said) | IntentEnd::Failed(said)
                 if said.status.is_some() && !side.has_sent(operation) =>
             {
@@ -147,6 +242,10 @@ fn check_ends(before: &Instance, after: &Instance, side: &BrokerSide, faults: &m
 /// I-9: a delete that has not ended is shown.
 fn check_deletion(after: &Instance, faults: &mut Vec<String>) {
     let shown = after.deletion.as_ref().map(|it| it.number);
+    let is_suspended = |it: &PendingIntent| it.state == IntentState::Suspended;
+    if after.deletion.is_none() && after.pending.iter().any(is_suspended) {
+        faults.push("I-12: an intent waits for a delete, and there is none".to_owned());
+    }
     let deletes = after.pending.iter().filter(|it| it.change.is_delete());
     let pending: Vec<IntentNumber> = deletes.map(|it| it.number).collect();
     if pending != shown.into_iter().collect::<Vec<_>>() {

@@ -3,9 +3,11 @@
 
 use super::broker_side::BrokerId;
 use std::collections::BTreeMap;
-use sutler_journal::Key;
+use sutler_journal::{Key, OperationId};
+use sutler_osb::InstanceId;
 use sutler_platform::lifecycle::binding::Binding;
 use sutler_platform::lifecycle::instance::{Exposure, Instance};
+use sutler_platform::lifecycle::intent::IntentState;
 use sutler_platform::lifecycle::orphan::OrphanState;
 use sutler_platform::records::OrphanRecord;
 
@@ -52,6 +54,68 @@ impl KnownResources {
             key.instance.as_str() == instance
                 && key.binding.as_ref().map(|it| it.as_str()) == binding
                 && !is_done
+        })
+    }
+
+    /// How far the intent of an operation has come, if it is pending.
+    pub(crate) fn intent_state(&self, lane: &Key, operation: OperationId) -> Option<&IntentState> {
+        let of_instance = self.instances.get(lane).and_then(|it| {
+            let mut pending = it.pending.iter();
+            pending.find(|it| it.operation.0 == operation.0)
+        });
+        let of_binding = self.bindings.get(lane).and_then(|it| {
+            let mut pending = it.pending.iter();
+            pending.find(|it| it.operation.0 == operation.0)
+        });
+        let of_binding = of_binding.map(|it| &it.state);
+        of_instance.map(|it| &it.state).or(of_binding)
+    }
+
+    /// Whether the resource of a lane is no more.
+    pub(crate) fn is_gone(&self, lane: &Key) -> bool {
+        let instance = self.instances.get(lane).map(|it| it.tombstone.is_some());
+        let binding = self.bindings.get(lane).map(|it| it.tombstone.is_some());
+        instance.or(binding).unwrap_or(false)
+    }
+
+    /// Whether an instance that the broker confirmed has this id, and no delete of it is being sent.
+    pub(crate) fn lives(&self, id: &str) -> bool {
+        let mut instances = self.instances.values();
+        instances.any(|it| {
+            let exists = matches!(it.exposure, Exposure::Confirmed | Exposure::Uncertain(_));
+            let is_deleted = it
+                .pending
+                .iter()
+                .any(|it| it.change.is_delete() && matches!(it.state, IntentState::Sending { .. }));
+            it.osb_id.as_str() == id && it.tombstone.is_none() && exists && !is_deleted
+        })
+    }
+
+    /// Whether credentials of this binding are in use, and no unbind of it is being sent.
+    pub(crate) fn binding_lives(&self, id: &str) -> bool {
+        let mut bindings = self.bindings.values().filter(|it| it.tombstone.is_none());
+        bindings.any(|it| {
+            let mut generations = it.generations.iter();
+            let found = generations.find(|it| it.osb_id.as_str() == id);
+            let Some(found) = found.filter(|it| it.bound().is_some()) else {
+                return false;
+            };
+            let is_deleted = it.pending.iter().any(|it| {
+                let concerns = it.change.is_delete() || it.change.concerns(&found.osb_id);
+                concerns && matches!(it.state, IntentState::Sending { .. })
+            });
+            !is_deleted
+        })
+    }
+
+    /// Whether the ledger has an instance of this id that waits for an operator.
+    pub(crate) fn is_left(&self, id: &InstanceId) -> bool {
+        self.orphans.values().any(|it| {
+            let waits = matches!(
+                it.orphan.state,
+                OrphanState::Deferred | OrphanState::NeedsOperator { .. }
+            );
+            it.orphan.key.instance == *id && it.orphan.key.binding.is_none() && waits
         })
     }
 

@@ -11,10 +11,22 @@ use std::collections::BTreeMap;
 use sutler_client::wire::{Answer, Method, Request};
 
 /// The broker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ModelBroker {
     pub instances: BTreeMap<String, ModelInstance>,
+    pub offered: OfferedCatalog,
     tokens: u64,
+}
+
+/// What the catalog says now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OfferedCatalog {
+    /// Whether instances can be fetched.
+    pub retrievable: bool,
+    /// Whether the large plan is offered.
+    pub has_large: bool,
+    /// Number that its descriptions contain.
+    pub edition: u64,
 }
 
 /// Chance, and how often the broker fails now.
@@ -41,17 +53,31 @@ enum Asked {
     Poll,
 }
 
-/// The catalog of the broker.
-pub(crate) fn catalog(retrievable: bool) -> Value {
-    json!({ "services": [{
-        "id": "pg", "name": "postgresql", "description": "databases",
-        "bindable": true, "plan_updateable": true,
-        "instances_retrievable": retrievable, "bindings_retrievable": true,
-        "plans": [
-            { "id": "pg-small", "name": "small", "description": "a small one" },
-            { "id": "pg-large", "name": "large", "description": "a large one" },
-        ],
-    }] })
+impl OfferedCatalog {
+    /// The catalog before it changes.
+    pub(crate) fn first(retrievable: bool) -> Self {
+        Self {
+            retrievable,
+            has_large: true,
+            edition: 1,
+        }
+    }
+
+    /// The answer to a read of the catalog.
+    pub(crate) fn body(self) -> Value {
+        let description = format!("edition {}", self.edition);
+        let mut plans =
+            vec![json!({ "id": "pg-small", "name": "small", "description": description })];
+        if self.has_large {
+            plans.push(json!({ "id": "pg-large", "name": "large", "description": description }));
+        }
+        json!({ "services": [{
+            "id": "pg", "name": "postgresql", "description": "databases",
+            "bindable": true, "plan_updateable": true,
+            "instances_retrievable": self.retrievable, "bindings_retrievable": true,
+            "plans": plans,
+        }] })
+    }
 }
 
 impl RequestTarget {
@@ -97,17 +123,41 @@ fn busy() -> Answer {
     )
 }
 
-/// Offering, plan and parameters of a request.
-fn attributes(request: &Request) -> Value {
+/// Body of a request.
+fn body_of(request: &Request) -> Value {
     let body = request.body.as_ref();
-    let body: Value = body
-        .and_then(|it| serde_json::from_slice(it).ok())
-        .unwrap_or_default();
+    body.and_then(|it| serde_json::from_slice(it).ok())
+        .unwrap_or_default()
+}
+
+/// Offering, plan and parameters of a create.
+fn attributes(request: &Request) -> Value {
+    let body = body_of(request);
     json!({
         "service_id": body["service_id"],
         "plan_id": body["plan_id"],
         "parameters": body.get("parameters").cloned().unwrap_or_else(|| json!({})),
     })
+}
+
+/// What an update makes of an instance: what it does not name stays, and a parameter that is `null` is removed.
+pub(super) fn updated(attributes: &Value, update: &Value) -> Value {
+    let mut next = attributes.clone();
+    if let Some(plan) = update.get("plan_id") {
+        next["plan_id"] = plan.clone();
+    }
+    let parameters = update.get("parameters").and_then(Value::as_object);
+    for (name, value) in parameters.into_iter().flatten() {
+        match value {
+            Value::Null => {
+                if let Some(all) = next["parameters"].as_object_mut() {
+                    all.remove(name);
+                }
+            }
+            value => next["parameters"][name] = value.clone(),
+        }
+    }
+    next
 }
 
 impl Chance<'_> {
@@ -139,6 +189,15 @@ impl Chance<'_> {
 }
 
 impl ModelBroker {
+    /// A broker without instances.
+    pub(crate) fn new(offered: OfferedCatalog) -> Self {
+        Self {
+            instances: BTreeMap::new(),
+            offered,
+            tokens: 0,
+        }
+    }
+
     /// Does what a request asks for, or not.
     pub(crate) fn handle(&mut self, request: &Request, chance: &Chance<'_>) -> Answer {
         let target = RequestTarget::of(request);
@@ -150,7 +209,7 @@ impl ModelBroker {
             (false, Method::Get | Method::Post) => Asked::Fetch,
         };
         match (target.instance, target.binding) {
-            (None, _) => answer(200, &catalog(true)),
+            (None, _) => answer(200, &self.offered.body()),
             (Some(instance), None) => self.instance(&instance, &asked, request, chance),
             (Some(instance), Some(binding)) => {
                 self.binding((&instance, &binding), &asked, request, chance)
@@ -338,14 +397,15 @@ impl ModelBroker {
         let is_delete = matches!(asked, Asked::Delete);
         let work = match asked {
             Asked::Delete => ModelWork::Delete,
-            _ => ModelWork::Update(attributes(request)),
+            _ => ModelWork::Update(body_of(request)),
         };
         let accepted = chance.percent(chance.rates.accepted);
         let operation = accepted.then(|| self.operation(work.clone(), chance));
         let Some(found) = self.resource(instance, binding) else {
             return (absent(asked), false);
         };
-        let fails = chance.fails();
+        // A failed update has changed nothing; a failed delete may have deleted.
+        let fails = chance.fails().map(|is_done| is_done && is_delete);
         if fails == Some(false) {
             return (refusal(500, "it broke"), false);
         }
@@ -354,8 +414,8 @@ impl ModelBroker {
             found.operation = Some(operation);
             return (answer(202, &token), false);
         }
-        if let ModelWork::Update(next) = work {
-            found.attributes = next;
+        if let ModelWork::Update(update) = work {
+            found.attributes = updated(&found.attributes, &update);
         }
         let reply = match fails {
             Some(_) => refusal(500, "it broke"),
@@ -407,10 +467,15 @@ fn fetched(found: Option<&ModelResource>, chance: &Chance<'_>, binding: Option<&
     }
 }
 
+/// The credentials of a binding.
+pub(crate) fn credentials_of(binding: &str) -> Value {
+    json!({ "user": binding, "password": format!("secret of {binding}") })
+}
+
 /// Body of a success.
 fn success_body(binding: Option<&str>) -> Value {
     match binding {
-        Some(id) => json!({ "credentials": { "user": id } }),
+        Some(id) => json!({ "credentials": credentials_of(id) }),
         None => json!({}),
     }
 }

@@ -1,5 +1,6 @@
 //! What the model broker has: instances with bindings and operations in progress. Pure.
 
+use super::model_broker::updated;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -34,6 +35,7 @@ pub(crate) struct ModelOperation {
 #[derive(Clone, Debug)]
 pub(crate) enum ModelWork {
     Create,
+    /// With the body of the request.
     Update(Value),
     Delete,
 }
@@ -89,9 +91,9 @@ impl ModelResource {
                 self.is_broken = true;
                 !operation.leaves
             }
-            ModelWork::Update(attributes) => {
+            ModelWork::Update(update) => {
                 if succeeded {
-                    self.attributes = attributes;
+                    self.attributes = updated(&self.attributes, &update);
                 }
                 false
             }

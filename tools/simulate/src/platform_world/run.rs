@@ -1,10 +1,12 @@
 //! One simulated run of the platform: users, faults and a troublesome broker for a while; then everything is repaired, all
 //! that was asked for must end, everything is deleted, and nothing may be left at the broker.
 
-use super::broker_link::SimulatedBroker;
+use super::broker_link::{BrokerCondition, SimulatedBroker};
 use super::broker_side::BrokerSide;
 use super::checker::PlatformChecker;
 use super::faults::inject_faults;
+use super::model_broker::OfferedCatalog;
+use super::outages::{change_catalog, interrupt_broker};
 use super::replicas::{PlatformProcess, PlatformReplicas};
 use super::scenario::PlatformScenario;
 use super::setup::{self, name, namespace, person};
@@ -13,8 +15,8 @@ use crate::history::History;
 use crate::seeded_sources::{SharedRng, SimulatedProcesses, SimulatedStoreClock};
 use crate::simulation::SimulationResult;
 use crate::store_link::Network;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_journal::{KeyRing, MemoryStore};
 use sutler_platform::lifecycle::intent::IntentState;
@@ -85,7 +87,8 @@ impl PlatformSimulation {
         let clock = clock.expect("the store answers");
         let records = PlatformRecords::new(store.clone(), ring, clock);
         setup::write(&records, scenario).await;
-        let side = Arc::new(BrokerSide::default());
+        let offered = OfferedCatalog::first(scenario.options.retrievable);
+        let side = Arc::new(BrokerSide::new(offered));
         let checker = Arc::new(PlatformChecker::new(
             Arc::clone(&store),
             records,
@@ -105,6 +108,7 @@ impl PlatformSimulation {
             history: Arc::clone(history),
             scenario: Arc::clone(scenario),
             is_calm: AtomicBool::new(false),
+            condition: Mutex::new(BrokerCondition::Up),
             requests: AtomicU64::new(0),
         });
         let replicas =
@@ -124,7 +128,11 @@ impl PlatformSimulation {
         }
         self.replicas.spread_hints();
         self.put_namespace().await;
-        let mut acting = vec![tokio::spawn(inject_faults(Arc::clone(&self.replicas)))];
+        let mut acting = vec![
+            tokio::spawn(inject_faults(Arc::clone(&self.replicas))),
+            tokio::spawn(interrupt_broker(Arc::clone(&self.replicas))),
+            tokio::spawn(change_catalog(Arc::clone(&self.replicas))),
+        ];
         for number in 0..self.scenario.users {
             let user = User {
                 username: format!("user{number}"),
@@ -133,13 +141,21 @@ impl PlatformSimulation {
             };
             acting.push(tokio::spawn(async move { user.run().await }));
         }
-        tokio::time::sleep(self.scenario.chaos).await;
+        let ends = self.history.now() + self.scenario.chaos;
+        // What is broken once is not looked at further: it may never end.
+        while self.history.now() < ends && !self.history.is_violated() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
         for task in acting {
             task.abort();
+        }
+        if self.history.is_violated() {
+            return;
         }
         self.history
             .record("calm", || "the faults are over".to_owned());
         self.broker.is_calm.store(true, Ordering::Relaxed);
+        self.broker.set_condition(BrokerCondition::Up);
         self.replicas.repair().await;
         self.settle("after the faults").await;
         if self.history.is_violated() {
@@ -169,7 +185,7 @@ impl PlatformSimulation {
         let ends = self.history.now() + SETTLED_WITHIN;
         loop {
             let moving = self.moving();
-            if moving.is_empty() {
+            if moving.is_empty() || self.history.is_violated() {
                 return;
             }
             if self.history.now() > ends {
@@ -193,6 +209,9 @@ impl PlatformSimulation {
                 let waiting = waiting.filter(|it| !is_held(&it.state));
                 // Behind a create on hold, or without one, nothing can be done.
                 let is_created = instance.confirmed().is_some();
+                // An operator decides about what a create waits for.
+                let is_left = instance.waits_for_orphan && known.is_left(&instance.osb_id);
+                let waiting = waiting.filter(|_| !is_left);
                 let waiting = waiting.filter(|it| {
                     is_created || it.change.patch().is_none() || !is_queued(&it.state)
                 });
@@ -201,6 +220,7 @@ impl PlatformSimulation {
             for binding in known.bindings.values() {
                 let waiting = binding.pending.iter();
                 let waiting = waiting.filter(|it| !is_held(&it.state) && !it.waits_for_instance);
+                let waiting = waiting.filter(|_| !binding.waits_for_orphan);
                 let name = &binding.name;
                 moving.extend(waiting.map(|it| format!("{} of binding {name}", it.number)));
             }

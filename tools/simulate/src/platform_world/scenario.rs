@@ -34,7 +34,23 @@ pub(crate) struct PlatformScenario {
     /// Mean pause between two faults; `None`: no faults.
     pub fault_pause: Option<Duration>,
     pub broker: BrokerErrorRates,
+    /// Mean pause between two outages of the broker; `None`: there are none.
+    pub outage_pause: Option<Duration>,
+    /// Mean pause between two changes of its catalog; `None`: it stays.
+    pub catalog_pause: Option<Duration>,
+    pub habits: UserHabits,
     pub options: ChosenOptions,
+}
+
+/// What users do besides the ordinary, in percent of their commands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UserHabits {
+    /// They choose the ids that the broker knows.
+    pub chosen_ids: u64,
+    /// They keep parameters in secrets.
+    pub secrets: u64,
+    /// They change annotations, which the context of requests contains.
+    pub annotations: u64,
 }
 
 /// How troublesome the broker and the way to it are, in percent of its requests.
@@ -98,11 +114,15 @@ impl PlatformScenario {
             replicas: *rng.pick(&[1, 2, 2, 3]),
             users: *rng.pick(&[1, 2, 3]),
             instances: *rng.pick(&[1, 1, 2]),
-            chaos: seconds(30 + rng.below(60)),
+            chaos: match rng.below(6) {
+                // The ledger's first DELETE comes after about forty seconds.
+                0 => seconds(150 + rng.below(300)),
+                _ => seconds(30 + rng.below(60)),
+            },
             lease: seconds(*rng.pick(&[5, 5, 10])),
             call_timeout: seconds(*rng.pick(&[2, 5, 8])),
             user_timeout: seconds(*rng.pick(&[2, 10, 30])),
-            user_pause: seconds(*rng.pick(&[1, 2, 5])),
+            user_pause: seconds(*rng.pick(&[1, 2, 5, 20])),
             answer_within: seconds(*rng.pick(&[3, 10])),
             send_within: seconds(*rng.pick(&[15, 60, 600])),
             poll_within: seconds(*rng.pick(&[20, 60, 600])),
@@ -115,6 +135,13 @@ impl PlatformScenario {
                 _ => Some(seconds(12)),
             },
             broker: BrokerErrorRates::of(rng),
+            outage_pause: rng.one_in(3).then(|| seconds(30)),
+            catalog_pause: rng.one_in(4).then(|| seconds(15)),
+            habits: UserHabits {
+                chosen_ids: *rng.pick(&[0, 0, 50]),
+                secrets: *rng.pick(&[0, 0, 30]),
+                annotations: *rng.pick(&[0, 10]),
+            },
             options: ChosenOptions {
                 auto_retries: *rng.pick(&[0, 1, 3]),
                 delete_waits_for_update: rng.one_in(4),
@@ -157,7 +184,7 @@ impl fmt::Display for PlatformScenario {
         write!(
             f,
             "{} replicas, {} users, {} instances, {:?} with faults {:?} every {:?}, lease {:?}, calls {:?}, answers {:?}, \
-             sends {:?}, polls {:?}, drift {}, delayed polls {} %, {:?}, {:?}",
+             sends {:?}, polls {:?}, drift {}, delayed polls {} %, {:?}, outages every {:?}, catalogs every {:?}, {:?}, {:?}",
             self.replicas,
             self.users,
             self.instances,
@@ -172,6 +199,9 @@ impl fmt::Display for PlatformScenario {
             self.drift,
             self.delayed_polls,
             self.broker,
+            self.outage_pause,
+            self.catalog_pause,
+            self.habits,
             self.options
         )
     }

@@ -1,6 +1,6 @@
 //! What is there before a run begins: a namespace, a registered broker, and its catalog, as if it had been read.
 
-use super::model_broker::catalog;
+use super::model_broker::OfferedCatalog;
 use super::scenario::PlatformScenario;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -19,7 +19,7 @@ use sutler_records::LoadedDocument;
 use uuid::Uuid;
 
 /// The only broker.
-const BROKER: Uuid = Uuid::from_u128(0xb);
+pub(crate) const BROKER: Uuid = Uuid::from_u128(0xb);
 
 /// A name.
 pub(crate) fn name(text: &str) -> ResourceName {
@@ -36,15 +36,15 @@ pub(crate) fn person(username: &str) -> Author {
     Author {
         username: username.to_owned(),
         uid: format!("uid-{username}"),
-        groups: Vec::new(),
-        extra: BTreeMap::new(),
+        groups: vec!["people".to_owned(), format!("team-{username}")],
+        extra: BTreeMap::from([("scopes".to_owned(), vec![username.to_owned()])]),
         impersonated_by: None,
     }
 }
 
 /// Writes everything.
 pub(crate) async fn write(records: &PlatformRecords, scenario: &PlatformScenario) {
-    let offerings = catalog(scenario.options.retrievable);
+    let offerings = OfferedCatalog::first(scenario.options.retrievable).body();
     let offering: ServiceOffering =
         serde_json::from_value(offerings["services"][0].clone()).expect("an offering");
     let keys = &records.keys;

@@ -10,14 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use sutler_platform::author::Author;
 use sutler_platform::commands::{
-    ChangeOptions, CommandError, InstancePatch, WantedBinding, WantedInstance,
+    ChangeOptions, CommandError, InstancePatch, WantedBinding, WantedInstance, WantedSecret,
 };
 use sutler_platform::lifecycle::binding::{BindingReply, TargetResource, Transforms};
 use sutler_platform::lifecycle::instance::{Instance, InstanceReply};
 use sutler_platform::lifecycle::intent::{IntentEnd, IntentNumber, IntentState, OnFailure};
 use sutler_platform::records::ResourceName;
-use sutler_platform::spec::{Parameters, ParametersPatch};
+use sutler_platform::spec::{ParameterSource, Parameters, ParametersPatch};
 
+/// The only secret; it is there only after somebody wrote it.
+const SECRET: &str = "init";
 /// Names of bindings of every instance.
 const BINDINGS: usize = 2;
 
@@ -35,6 +37,8 @@ enum UserCommand {
     PatchPlan,
     PatchParameters,
     PatchLabels,
+    PatchAnnotations,
+    PutSecret,
     Touch,
     Delete,
     DeleteAll,
@@ -114,6 +118,8 @@ impl User {
             let timeout = choices.between(Duration::from_millis(20), scenario.user_timeout);
             let command = match self.stored(&instance) {
                 None if choices.percent(80) => UserCommand::Create,
+                _ if choices.percent(scenario.habits.secrets / 2) => UserCommand::PutSecret,
+                _ if choices.percent(scenario.habits.annotations) => UserCommand::PatchAnnotations,
                 _ => choices.pick(&COMMANDS),
             };
             self.give(&process, &instance, command, timeout).await;
@@ -209,8 +215,9 @@ impl User {
     ) -> Result<String, CommandError> {
         use UserCommand::*;
         match command {
-            Create | PatchPlan | PatchParameters | PatchLabels | Touch | Delete | DeleteAll
-            | Undelete | Cancel | Resume | Retry | Rollback | Abandon => {
+            PutSecret => self.put_secret(process).await,
+            Create | PatchPlan | PatchParameters | PatchLabels | PatchAnnotations | Touch
+            | Delete | DeleteAll | Undelete | Cancel | Resume | Retry | Rollback | Abandon => {
                 self.change_instance(process, instance, command).await
             }
             Bind | Unbind | UndeleteBinding | Rotate | RetryBinding | CancelBinding
@@ -240,7 +247,7 @@ impl User {
                 let options = ChangeOptions::by(by);
                 platform.create_instance(&space, &wanted, &options).await
             }
-            PatchPlan | PatchParameters | PatchLabels => {
+            PatchPlan | PatchParameters | PatchLabels | PatchAnnotations => {
                 let patch = self.patch(command);
                 platform.patch_instance(&space, &id, &patch, &options).await
             }
@@ -264,6 +271,15 @@ impl User {
         Ok(format!("{:?}", outcome.reply))
     }
 
+    async fn put_secret(&self, process: &PlatformProcess) -> Result<String, CommandError> {
+        let number = self.replicas.network.choices.below(4);
+        let wanted = secret(number);
+        let (space, id, by) = (namespace(), name(SECRET), self.author());
+        let platform = &process.platform;
+        let put = platform.put_secret(&space, &id, &wanted, &by).await?;
+        Ok(format!("revision {}", put.revision))
+    }
+
     /// I-7: an accepted intent is that of who asked for it.
     fn check_author(&self, instance: &Instance, reply: &InstanceReply) {
         let InstanceReply::Accepted(number) = reply else {
@@ -281,7 +297,16 @@ impl User {
 
     fn wanted(&self, instance: &str) -> WantedInstance {
         let choices = &self.replicas.network.choices;
+        let habits = &self.replicas.scenario.habits;
         let parameters = json!({ "disk": choices.below(3) });
+        let has_secret = choices.percent(habits.secrets);
+        let source = || ParameterSource {
+            secret: SECRET.to_owned(),
+            key: None,
+            watch: choices.percent(70),
+        };
+        let chosen = choices.percent(habits.chosen_ids);
+        let osb_id = chosen.then(|| format!("chosen-{}", choices.below(3)));
         WantedInstance {
             name: name(instance),
             broker: None,
@@ -289,10 +314,10 @@ impl User {
             plan: choices.pick(&["small", "large"]).to_owned(),
             maintenance_version: None,
             parameters: Parameters::new(parameters.as_object().cloned().unwrap_or_default()),
-            parameter_sources: Vec::new(),
+            parameter_sources: has_secret.then(source).into_iter().collect(),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
-            osb_id: None,
+            osb_id: osb_id.map(|id| id.try_into().expect("an id")),
         }
     }
 
@@ -302,6 +327,10 @@ impl User {
         match command {
             UserCommand::PatchPlan => {
                 patch.plan = Some(choices.pick(&["small", "large"]).to_owned());
+            }
+            UserCommand::PatchAnnotations => {
+                let value = choices.percent(70).then(|| choices.below(3).to_string());
+                patch.annotations.insert("note".to_owned(), value);
             }
             UserCommand::PatchLabels => {
                 let value = choices.percent(70).then(|| choices.below(3).to_string());
@@ -371,6 +400,12 @@ impl User {
         }
         Ok(format!("{:?}", outcome.reply))
     }
+}
+
+/// Contents of the secret: one parameter.
+fn secret(number: u64) -> WantedSecret {
+    let value = number.to_string().into_bytes();
+    WantedSecret(BTreeMap::from([("size".to_owned(), value)]))
 }
 
 fn wanted_binding(id: &ResourceName, instance: &str) -> WantedBinding {
