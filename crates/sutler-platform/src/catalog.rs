@@ -10,7 +10,6 @@ mod access_rules;
 mod offered_item;
 mod plan_digest;
 mod plan_selection;
-pub(crate) mod quoted_text;
 mod received_catalog;
 mod restriction_parser;
 mod restriction_property;

@@ -36,6 +36,7 @@ pub mod platform;
 pub mod platform_records;
 pub mod preflight;
 pub mod projection;
+mod quoted_text;
 pub mod records;
 pub mod retention;
 pub mod spec;

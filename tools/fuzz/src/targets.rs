@@ -3,7 +3,8 @@
 //! The properties are in the files below: responses of brokers in `broker_responses.rs`, bodies in `bodies.rs`,
 //! headers, ids and other short texts in `texts.rs`, catalogs, settings and schemas in `catalogs.rs`,
 //! configurations in `configs.rs`, manifests in `manifests.rs`, responses of registries in `registries.rs`,
-//! stored bytes in `stored_bytes.rs`, whole requests in `requests.rs`, tokens and their keys in `tokens.rs`.
+//! stored bytes in `stored_bytes.rs`, whole requests in `requests.rs`, tokens and their keys in `tokens.rs`. Of the
+//! platform: short texts, changes and catalogs in `platform_texts.rs`, whole requests in `platform_requests.rs`.
 //! A new parser gets a line here and a directory in `corpus/`.
 
 mod bodies;
@@ -11,6 +12,8 @@ mod broker_responses;
 mod catalogs;
 mod configs;
 mod manifests;
+mod platform_requests;
+mod platform_texts;
 mod registries;
 mod requests;
 mod stored_bytes;
@@ -241,5 +244,41 @@ pub const TARGETS: &[Target] = &[
         syntax: Syntax::Lines,
         words: requests::WORDS,
         check: requests::whole,
+    },
+    plain!(
+        "platform_restrictions",
+        Text,
+        platform_texts::RESTRICTION_WORDS,
+        platform_texts::restrictions
+    ),
+    plain!(
+        "platform_credential_path",
+        Text,
+        platform_texts::PATH_WORDS,
+        platform_texts::credential_path
+    ),
+    plain!(
+        "platform_transforms",
+        Json,
+        platform_texts::TRANSFORM_WORDS,
+        platform_texts::transforms
+    ),
+    plain!(
+        "platform_changes",
+        Json,
+        platform_texts::CHANGE_WORDS,
+        platform_texts::changes
+    ),
+    plain!(
+        "platform_catalog",
+        Json,
+        catalogs::WORDS,
+        platform_texts::broker_catalog
+    ),
+    Target {
+        name: "platform_request",
+        syntax: Syntax::Lines,
+        words: platform_requests::WORDS,
+        check: platform_requests::whole,
     },
 ];

@@ -39,7 +39,10 @@ pub struct ApiSettings {
 }
 
 /// The API of a running platform.
-pub struct PlatformServer(Server<RestApi>);
+pub struct PlatformServer {
+    api: Arc<RestApi>,
+    server: Server<RestApi>,
+}
 
 impl PlatformServer {
     /// The API of a platform. It watches the health of the platform until that is shut down.
@@ -65,18 +68,24 @@ impl PlatformServer {
             health,
         };
         let api = Arc::new(api);
-        Self(Server::new(api, settings.server, settings.tls, draining))
+        let server = Server::new(api.clone(), settings.server, settings.tls, draining);
+        Self { api, server }
+    }
+
+    /// Answers a request without a connection. Limits and authentication are those of a connection.
+    pub async fn answer(&self, request: Request<Body>) -> Response<Body> {
+        self.api.answer(request).await
     }
 
     /// Serves a listener until SIGTERM or Ctrl-C, then drains and shuts the platform down. A second signal ends it at once.
     pub async fn serve_until_signalled(&self, listener: TcpListener) {
-        self.0.serve_until_signalled(listener).await;
+        self.server.serve_until_signalled(listener).await;
     }
 
     /// Serves a listener until `stop`, then drains and shuts the platform down.
     pub async fn serve(&self, listener: TcpListener, stop: impl Future<Output = ()>) {
         let never = std::future::pending();
-        self.0.serve_or_leave(listener, stop, never).await;
+        self.server.serve_or_leave(listener, stop, never).await;
     }
 }
 

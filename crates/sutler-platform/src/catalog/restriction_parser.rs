@@ -10,9 +10,9 @@
 //! Quoted values are an addition: names of plans may contain spaces. Texts come from operators and namespace owners, so
 //! their length is bounded, and an error says where it is and what to write. The meaning is in `restrictions.rs`.
 
-use super::quoted_text::quoted;
 use super::restriction_property::RestrictionProperty;
 use super::restrictions::{AllowedValues, PropertyRequirement};
+use crate::quoted_text::quoted;
 use std::collections::BTreeSet;
 
 /// Longest text of requirements, in bytes.

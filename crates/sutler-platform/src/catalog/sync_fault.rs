@@ -2,7 +2,7 @@
 //!
 //! The rules are in `received_catalog.rs` (an item by itself) and `unique_values.rs` (items among each other).
 
-use super::quoted_text::{quoted, shortened};
+use crate::quoted_text::{quoted, shortened};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;

@@ -7,7 +7,7 @@ use super::request::{
     BindCheck, ContextChange, PlanFacts, PreflightFacts, ProvisionCheck, RequestedParameters,
     RequestedPlan, UpdateCheck,
 };
-use crate::catalog::quoted_text::{quoted, shortened};
+use crate::quoted_text::{quoted, shortened};
 use serde_json::{Map, Value};
 use sutler_osb::{PinnedPlan, Requires};
 use sutler_schema::ParameterSchemas;

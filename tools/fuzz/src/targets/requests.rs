@@ -418,7 +418,7 @@ pub(super) fn whole() -> Box<dyn Check> {
 
 impl Check for WholeRequest {
     fn check(&mut self, input: &[u8]) -> Verdict {
-        let Some(request) = request(input) else {
+        let Some(request) = parsed_request(input) else {
             return Ok("no request".to_owned());
         };
         let ours = request.uri().path().starts_with("/v2/");
@@ -440,7 +440,8 @@ impl Check for WholeRequest {
 
 const IDENTITY: &str = "x-broker-api-request-identity";
 
-fn request(input: &[u8]) -> Option<Request<Body>> {
+/// A request of its text: the method and the path, headers, an empty line, the body.
+pub(super) fn parsed_request(input: &[u8]) -> Option<Request<Body>> {
     let mut rest = input;
     let mut line = || {
         let end = rest

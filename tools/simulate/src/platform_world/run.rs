@@ -25,8 +25,8 @@ use sutler_platform::platform_records::PlatformRecords;
 use sutler_records::StoreClock;
 use sutler_servers::SeededRng;
 
-/// Longest time until everything is settled after the faults: the longest wait between two attempts, twice.
-const SETTLED_WITHIN: Duration = Duration::from_secs(3000);
+/// Longest time until everything is settled after the faults: the longest wait of the ledger, 2^10 minutes, and more.
+const SETTLED_WITHIN: Duration = Duration::from_secs(70_000);
 /// Rounds in which everything is deleted: a delete may end with the words of an earlier failure.
 const DELETE_ROUNDS: usize = 6;
 

@@ -4,6 +4,7 @@
 //! never stored: the document keeps what the broker returned. The steps are in `transform.rs`.
 
 use crate::lifecycle::binding::{AddedKey, AddedValue, Transform};
+use crate::quoted_text::quoted;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{fmt, io};
@@ -43,7 +44,11 @@ pub enum TransformsError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransformError {
     /// There is nothing to copy.
-    #[error("the credentials have nothing at `{path}`, which is to be delivered as `{key}`")]
+    #[error(
+        "the credentials have nothing at {}, which is to be delivered as {}",
+        quoted(path),
+        quoted(key)
+    )]
     NothingAtPath {
         /// The added key.
         key: String,

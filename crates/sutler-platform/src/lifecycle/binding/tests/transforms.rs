@@ -41,6 +41,15 @@ fn keys_are_renamed_removed_and_added() {
     assert_eq!(delivered(steps, credentials), Ok(expected));
 }
 
+/// Terminals and logs show it.
+#[test]
+fn a_refusal_has_no_control_characters_of_keys_and_paths() {
+    let steps = json!([{"add": {"key": "b\u{1b}[2J", "jsonPath": "/a\u{7f}"}}]);
+    let error = delivered(steps, json!({})).expect_err("nothing is there");
+    let error = error.to_string();
+    assert!(!error.contains(char::is_control), "{error:?}");
+}
+
 #[test]
 fn each_step_sees_what_the_steps_before_it_made() {
     let steps = json!([
