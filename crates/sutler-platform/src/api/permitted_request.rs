@@ -2,7 +2,8 @@
 //! line in the audit.
 //!
 //! It borrows nothing. A change is answered in a task of its own: a client that goes away while the change is committed
-//! takes neither the change nor its line with it.
+//! takes neither the change nor its line with it. The task holds the share of the caller's limits until the change is
+//! answered: a caller that disconnects at once can begin no more changes at a time than one that waits.
 
 use super::access::AccessSettings;
 use super::answer::HandlerAnswer;
@@ -20,7 +21,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use std::sync::Arc;
 use sutler_journal::catch_panic;
-use sutler_server::{Admission, RequestClass};
+use sutler_server::{Admission, CallerPermit, RequestClass};
 use tracing::Instrument as _;
 
 /// A request that may be answered.
@@ -31,6 +32,8 @@ pub(super) struct PermittedRequest {
     pub route: &'static ApiRoute,
     pub names: PathNames,
     pub author: Author,
+    /// Its share of the limits of its caller; none without a caller.
+    pub permit: Option<CallerPermit>,
     pub request_id: String,
     pub inputs: RequestInputs,
     pub headers: HeaderMap,
@@ -44,23 +47,25 @@ struct NamedBody {
 }
 
 impl PermittedRequest {
-    /// Takes a place and calls the handler.
-    pub(super) async fn answer(self) -> Result<HandlerAnswer, Problem> {
+    /// Takes a place and calls the handler. Gives the share of the caller's limits back, for a request that goes on to
+    /// wait.
+    pub(super) async fn answer(self) -> (Result<HandlerAnswer, Problem>, Option<CallerPermit>) {
         match self.route.method.is_read() {
             true => self.audited().await,
             false => {
                 let answered = tokio::spawn(self.audited().in_current_span());
-                answered.await.unwrap_or_else(|_| Err(Problem::panicked()))
+                let panicked = |_| (Err(Problem::panicked()), None);
+                answered.await.unwrap_or_else(panicked)
             }
         }
     }
 
-    async fn audited(self) -> Result<HandlerAnswer, Problem> {
+    async fn audited(mut self) -> (Result<HandlerAnswer, Problem>, Option<CallerPermit>) {
         let answered = catch_panic(self.handled()).await;
         let answered = answered.unwrap_or_else(|()| Err(Problem::panicked()));
         let outcome = answered.as_ref().map(|answer| (answer, &self.platform));
         audit(&self.audited_request(), outcome);
-        answered
+        (answered, self.permit.take())
     }
 
     async fn handled(&self) -> Result<HandlerAnswer, Problem> {

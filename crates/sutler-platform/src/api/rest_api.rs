@@ -138,7 +138,7 @@ impl RestApi {
                 return Err(problem);
             }
         };
-        let (wait, permit) = (inputs.wait, authored.permit);
+        let wait = inputs.wait;
         let request = PermittedRequest {
             platform: self.platform.clone(),
             access: self.access.clone(),
@@ -146,13 +146,14 @@ impl RestApi {
             route: authored.route,
             names: authored.names,
             author: authored.author,
+            permit: authored.permit,
             request_id: context.request_id().to_owned(),
             inputs,
             headers: parts.headers.clone(),
             body,
         };
-        let answer = request.answer().await?;
-        match answer {
+        let (answer, permit) = request.answer().await;
+        match answer? {
             HandlerAnswer::Ready(response) => Ok(response),
             HandlerAnswer::Accepted(change) => {
                 let operation = change.resource.operation(&self.platform, change.number);

@@ -110,6 +110,10 @@ impl TestApi {
     }
 
     async fn over(store: Arc<dyn Store>) -> Self {
+        Self::within(store, Limits::default()).await
+    }
+
+    async fn within(store: Arc<dyn Store>, limits: Limits) -> Self {
         let platform = Platform::start(PlatformParts {
             store,
             keys: Arc::new(KeyRing::ephemeral()),
@@ -130,7 +134,7 @@ impl TestApi {
             ..AuthMethods::default()
         });
         let health = Arc::new(PlatformHealth::default());
-        let shared = SharedLimits::new(Limits::default(), CancellationToken::new());
+        let shared = SharedLimits::new(limits, CancellationToken::new());
         Self(RestApi {
             platform,
             auth: auth.expect("users"),

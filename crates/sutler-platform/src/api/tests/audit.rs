@@ -7,9 +7,11 @@ use serde_json::json;
 use std::fmt::{Debug, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use sutler_journal::MemoryStore;
 use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_records::AUDIT_TARGET;
+use sutler_server::Limits;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
@@ -73,9 +75,8 @@ impl Subscriber for AuditLines {
     fn exit(&self, _: &Id) {}
 }
 
-#[tokio::test]
-async fn a_change_whose_sender_is_gone_is_carried_out_and_audited() {
-    let (lines, _guard) = AuditLines::begin();
+/// A store whose commits take many turns, and whether one has begun.
+fn slow_store() -> (Arc<InterceptingStore>, Arc<AtomicBool>) {
     let is_committed = Arc::new(AtomicBool::new(false));
     let flag = is_committed.clone();
     let hook = move |call: &Call<'_>| match call {
@@ -86,7 +87,11 @@ async fn a_change_whose_sender_is_gone_is_carried_out_and_audited() {
         _ => Intercept::Pass,
     };
     let store = InterceptingStore::new(Arc::new(MemoryStore::new()), hook);
-    let api = TestApi::over(Arc::new(store)).await;
+    (Arc::new(store), is_committed)
+}
+
+/// Sends a change, and goes away as soon as the store was asked to write it.
+async fn leave_while_it_is_written(api: &TestApi, is_committed: &AtomicBool) {
     let request = Request::builder()
         .method("PUT")
         .uri("/api/v1/namespaces/app")
@@ -104,12 +109,40 @@ async fn a_change_whose_sender_is_gone_is_carried_out_and_audited() {
         _ = api.send(request.expect("a request")) => panic!("the store has not answered"),
         () = committed => {}
     }
+}
+
+async fn until_it_is_written() {
     for _ in 0..TURNS_MAX {
         tokio::task::yield_now().await;
     }
+}
+
+#[tokio::test]
+async fn a_change_whose_sender_is_gone_is_carried_out_and_audited() {
+    let (lines, _guard) = AuditLines::begin();
+    let (store, is_committed) = slow_store();
+    let api = TestApi::over(store).await;
+    leave_while_it_is_written(&api, &is_committed).await;
+    until_it_is_written().await;
     let line = lines.last();
     assert!(line.contains("verb=namespace_put;"), "{line}");
     assert!(line.contains("outcome=succeeded;"), "{line}");
+    assert_eq!(api.get("/namespaces/app").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_change_whose_sender_is_gone_counts_against_the_caller_until_it_has_ended() {
+    let (store, is_committed) = slow_store();
+    let limits = Limits {
+        requests_per_caller: 1,
+        refusal_pause: Duration::ZERO,
+        ..Limits::default()
+    };
+    let api = TestApi::within(store, limits).await;
+    leave_while_it_is_written(&api, &is_committed).await;
+    let refused = api.get("/namespaces").await;
+    assert_eq!(refused.status, 429, "{refused:?}");
+    until_it_is_written().await;
     assert_eq!(api.get("/namespaces/app").await.status, 200);
 }
 
