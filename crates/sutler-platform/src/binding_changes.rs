@@ -2,6 +2,9 @@
 //!
 //! Each is one decision in one commit; another writer that is first makes it decide again.
 
+#[cfg(test)]
+mod tests;
+
 use crate::brokers::{BrokerView, BrokerViewError};
 use crate::context::{PlatformContext, fresh_uuid, journal_id};
 use crate::lifecycle::binding::{
@@ -11,7 +14,9 @@ use crate::lifecycle::instance::Instance;
 use crate::lifecycle::intent::OperationId;
 use crate::records::Record;
 use crate::writes::{BindingChange, binding_commit};
-use sutler_journal::{Commit, CommitError, Key, StoreError, Write, commit_until_known};
+use sutler_journal::{
+    Commit, CommitError, CommitSizeError, Key, StoreError, Write, commit_until_known,
+};
 use sutler_osb::BindingId;
 use sutler_records::RecordError;
 
@@ -33,6 +38,9 @@ pub enum BindingChangeError {
     /// A newer version of the platform wrote a document.
     #[error("a newer version of the platform wrote the document")]
     NewerVersion,
+    /// It does not fit into one record.
+    #[error("the change is too large to be stored with what the binding has already")]
+    TooLarge(#[source] CommitSizeError),
     /// Other writers were first too often.
     #[error("other changes of the binding were first; repeat the request")]
     Contended,
@@ -127,6 +135,7 @@ pub(crate) async fn commit_change(
     if commit.writes().is_empty() {
         return Ok(true);
     }
+    commit.check().map_err(BindingChangeError::TooLarge)?;
     let store = change.context.records.documents.store.as_ref();
     match commit_until_known(store, &commit).await {
         Ok(()) => {

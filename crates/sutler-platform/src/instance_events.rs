@@ -1,6 +1,10 @@
 //! Events of instances that the platform itself causes, outside of their own runs.
 //!
-//! Each is one decision in one commit; another writer that is first makes it decide again. Commands of people are not here.
+//! Each is one decision in one commit; another writer that is first makes it decide again. If the document has no room for
+//! it, less of the past is kept, as in runs. Commands of people are not here.
+
+#[cfg(test)]
+mod tests;
 
 use crate::brokers::{BrokerView, BrokerViewError};
 use crate::context::PlatformContext;
@@ -8,8 +12,8 @@ use crate::executor::{decide_instance, instance_committed};
 use crate::lifecycle::instance::{Event, Instance, InstanceDecision, InstanceEventError};
 use crate::records::Record;
 use crate::writes::{InstanceChange, instance_commit};
-use sutler_journal::{CommitError, Key, StoreError, commit_until_known};
-use sutler_records::RecordError;
+use sutler_journal::{Commit, CommitError, CommitSizeError, Key, StoreError, commit_until_known};
+use sutler_records::{LoadedDocument, RecordError};
 
 /// Decisions that may find that another writer was first.
 const TRIES_MAX: usize = 20;
@@ -29,6 +33,9 @@ pub(crate) enum InstanceChangeError {
     /// A newer version of the platform wrote the document.
     #[error("a newer version of the platform wrote the document")]
     NewerVersion,
+    /// It does not fit into one record, even without the past.
+    #[error("the change is too large to be stored with what the instance has already")]
+    TooLarge(#[source] CommitSizeError),
     /// Other writers were first too often.
     #[error("other changes of the instance were first again and again")]
     Contended,
@@ -89,16 +96,14 @@ pub(crate) async fn change_instance_if(
         let Some(event) = event(&instance, &view) else {
             return Ok(None);
         };
-        let decision = decide_instance(context, &view, Some(instance), event)?;
-        let change = InstanceChange {
-            context,
-            broker: &view,
-            key,
-            was: &was,
-            decision: &decision,
-            now: records.now(),
-        };
-        let commit = instance_commit(&change, None, |_| None).await?;
+        let mut decision = decide_instance(context, &view, Some(instance), event)?;
+        let at = (key, &was);
+        let mut commit = commit_of(context, &view, at, &decision).await?;
+        if commit.check().is_err() {
+            decision.next.forget_history();
+            commit = commit_of(context, &view, at, &decision).await?;
+            commit.check().map_err(InstanceChangeError::TooLarge)?;
+        }
         if commit.writes().is_empty() {
             return Ok(Some(decision));
         }
@@ -115,4 +120,22 @@ pub(crate) async fn change_instance_if(
         }
     }
     Err(InstanceChangeError::Contended)
+}
+
+/// The commit of a decision about an instance as it was read.
+async fn commit_of(
+    context: &PlatformContext,
+    broker: &BrokerView,
+    (key, was): (&Key, &LoadedDocument<Record<Instance>>),
+    decision: &InstanceDecision,
+) -> Result<Commit, RecordError> {
+    let change = InstanceChange {
+        context,
+        broker,
+        key,
+        was,
+        decision,
+        now: context.records.now(),
+    };
+    instance_commit(&change, None, |_| None).await
 }

@@ -85,6 +85,7 @@ impl From<BindingChangeError> for CommandError {
             BindingChangeError::Refused(error) => Self::Binding(error),
             BindingChangeError::Record(error) => Self::Unavailable(error),
             BindingChangeError::Broker(error) => Self::Broker(error),
+            BindingChangeError::TooLarge(why) => Self::TooLarge(why),
             BindingChangeError::NewerVersion => Self::NewerVersion,
             BindingChangeError::Contended => Self::Contended,
         }
