@@ -6,6 +6,7 @@
 //! Read `instance_run.rs` first; `binding_run.rs`, `orphan_run.rs` have the same shape. `run_error.rs` is what stops a
 //! run without an answer, `retry_wait.rs` how long it waits.
 
+mod answer_commits;
 mod binding_run;
 mod broker_answer;
 mod exchange;

@@ -118,13 +118,21 @@ impl TestPlatform {
 
     /// A platform with these choices.
     pub(crate) async fn with(settings: TestSettings) -> Self {
+        Self::over(settings, |store, _| store).await
+    }
+
+    /// A platform whose store `wrap` may break, e.g. after what the broker got.
+    pub(crate) async fn over(
+        settings: TestSettings,
+        wrap: impl FnOnce(Arc<dyn Store>, Arc<ScriptedBroker>) -> Arc<dyn Store>,
+    ) -> Self {
+        let broker = Arc::new(ScriptedBroker::default());
         let clock = Arc::new(TokioClock(tokio::time::Instant::now()));
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(clock));
+        let store = wrap(Arc::new(MemoryStore::with_clock(clock)), broker.clone());
         let clock = StoreClock::read(store.as_ref()).await.expect("it answers");
         let records = PlatformRecords::new(store, settings.keys.clone(), clock);
         write_broker(&records, &settings).await;
         write_namespace(&records).await;
-        let broker = Arc::new(ScriptedBroker::default());
         let (context, engine) = begin(records, &broker, &settings).await;
         Self {
             context,

@@ -7,6 +7,7 @@
 //! between the two, `periodic/settled_orphans.rs` finds the document that still waits, and what it waits for.
 
 use super::NEWER_VERSION;
+use super::answer_commits::AnswerCommits;
 use super::broker_answer::meaning_of;
 use super::exchange::{BrokerImpression, Exchange};
 use super::poll_times::PollTimes;
@@ -36,8 +37,6 @@ pub(super) const ALERT_TARGET: &str = "sutler_platform::orphans";
 
 /// Steps of one claim: more than one only if other writers are first.
 const STEPS_MAX: usize = 16;
-/// Commits of one answer that may find that another writer was first.
-const ANSWER_COMMITS_MAX: usize = 1_000;
 
 /// One claim.
 struct OrphanRun<'a> {
@@ -173,7 +172,8 @@ impl OrphanRun<'_> {
         meaning: Meaning<DeleteResponse>,
         view: &BrokerView,
     ) -> Result<RunResult, RunError> {
-        for _ in 0..ANSWER_COMMITS_MAX {
+        let mut tries = AnswerCommits::within(self.context.lease);
+        loop {
             let was = self.load().await?;
             let record = match &was.state {
                 Record::Newer(_) => return Err(RunError::NewerVersion),
@@ -195,11 +195,13 @@ impl OrphanRun<'_> {
                 own.progress.accepted_at = self.run.fence().0;
             }
             let event = OrphanEvent::Answer(Box::new(meaning.clone()));
-            if self.commit(&was, record, event, own, view).await?.is_some() {
-                return Ok(self.own.result());
-            }
+            let error = match self.commit(&was, record, event, own, view).await {
+                Ok(Some(_)) => return Ok(self.own.result()),
+                Ok(None) => RunError::Contended,
+                Err(error) => error,
+            };
+            tries.again(self.run.lost(), error).await?;
         }
-        Err(RunError::Contended)
     }
 
     /// Decides an event and commits it with the own operation, then says so to whom it concerns. `None`: another writer was

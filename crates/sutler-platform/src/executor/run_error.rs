@@ -46,6 +46,20 @@ impl From<StoreError> for RunError {
 }
 
 impl RunError {
+    /// Whether the same may succeed a moment later in the same claim.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Record(_) | Self::Contended => true,
+            Self::Lost(_)
+            | Self::Broker(_)
+            | Self::Request(_)
+            | Self::NewerVersion
+            | Self::NoInstance
+            | Self::TooLarge(_)
+            | Self::UnknownKind => false,
+        }
+    }
+
     /// How long the operation waits before it is tried again.
     pub(crate) fn wait(&self) -> Duration {
         match self {

@@ -1,5 +1,6 @@
 //! Runs of bindings and of the orphan ledger, through a real engine and against a scripted broker.
 
+mod answers;
 mod binds;
 mod broker_ids;
 mod cascade;

@@ -22,6 +22,8 @@ pub(crate) enum Endpoint {
 pub(crate) enum ScriptedAnswer {
     /// A status and a body.
     Status(u16, Value),
+    /// The same, after a time.
+    Late(Duration, u16, Value),
     /// It gets the request and does not answer in time.
     Silence,
     /// It was not reached.
@@ -125,6 +127,10 @@ impl BrokerTransport for ScriptedBroker {
     async fn send(&self, request: &Request) -> Result<Answer, TransportError> {
         match self.next_answer(request) {
             ScriptedAnswer::Status(status, body) => Ok(Answer::new(status, &[], body.to_string())),
+            ScriptedAnswer::Late(after, status, body) => {
+                tokio::time::sleep(after).await;
+                Ok(Answer::new(status, &[], body.to_string()))
+            }
             ScriptedAnswer::Silence => Err(TransportError::TimedOut(Duration::from_secs(60))),
             ScriptedAnswer::Unreached => Err(TransportError::NotSent("refused".to_owned())),
             ScriptedAnswer::Never => std::future::pending().await,

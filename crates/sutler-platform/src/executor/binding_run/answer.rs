@@ -1,10 +1,11 @@
 //! Sends what was written down, or polls, and commits what the answer means.
 //!
-//! An answer is never lost while the claim lasts: its decision is repeated on what is stored until it is written. If the
-//! document has no room for it, less of it is kept.
+//! The decision about an answer is repeated on what is stored until it is written (`answer_commits.rs`). If the document has
+//! no room for it, less of it is kept.
 
 use super::{AT_ONCE, BindingRun, BoundInstance, CommittedBindingDecision};
 use crate::context::journal_id;
+use crate::executor::answer_commits::AnswerCommits;
 use crate::executor::broker_answer::{meaning_of, message_mut, shown, statement_of, with_body};
 use crate::executor::exchange::{BrokerImpression, Exchange};
 use crate::executor::instance_run::{plan_ids, plan_of, sources_of};
@@ -26,8 +27,6 @@ use sutler_client::{
 use sutler_journal::{Lost, RunResult};
 use sutler_osb::OperationKind;
 
-/// Commits of one answer that may find that another writer was first.
-const ANSWER_COMMITS_MAX: usize = 1_000;
 /// Why credentials are not kept that do not fit into the document.
 const NO_ROOM: &str =
     "the credentials do not fit into one record with those that the binding has already";
@@ -184,7 +183,8 @@ impl BindingRun<'_> {
         mut bound: BoundInstance,
     ) -> Result<RunResult, RunError> {
         let documents = &self.context.records.documents;
-        for _ in 0..ANSWER_COMMITS_MAX {
+        let mut tries = AnswerCommits::within(self.context.lease);
+        loop {
             let was = documents
                 .load_for_run::<Record<Binding>>(self.run, &self.key)
                 .await?;
@@ -204,14 +204,13 @@ impl BindingRun<'_> {
             let event = Event::Answer(number, Box::new(meaning.clone()));
             match self.commit(&was, event, &bound, own, waits).await {
                 Ok(Some(_)) => return Ok(self.own.result()),
-                Ok(None) => {}
+                Ok(None) => tries.again(self.run.lost(), RunError::Contended).await?,
                 Err(RunError::TooLarge(why)) => {
                     meaning = smaller(meaning).ok_or(RunError::TooLarge(why))?;
                 }
-                Err(error) => return Err(error),
+                Err(error) => tries.again(self.run.lost(), error).await?,
             }
         }
-        Err(RunError::Contended)
     }
 
     /// The own operation with what the answer says.

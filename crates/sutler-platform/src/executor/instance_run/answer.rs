@@ -1,12 +1,13 @@
 //! Sends what was written down, or polls, and commits what the answer means.
 //!
-//! An answer is never lost while the claim lasts: its decision is repeated on what is stored until it is written. If the
-//! document has no room for it, less of it and of the past is kept.
+//! The decision about an answer is repeated on what is stored until it is written (`answer_commits.rs`). If the document has
+//! no room for it, less of it and of the past is kept.
 
 use super::{CommittedInstanceDecision, InstanceRun, KeptHistory};
 use crate::broker_request::instance_ids;
 use crate::brokers::BrokerView;
 use crate::context::journal_id;
+use crate::executor::answer_commits::AnswerCommits;
 use crate::executor::broker_answer::{meaning_of, message_mut, shown, statement_of, with_body};
 use crate::executor::exchange::{BrokerImpression, Exchange};
 use crate::executor::poll_times::{PollTimes, polling_since};
@@ -29,9 +30,6 @@ use sutler_client::{
 };
 use sutler_journal::{Lost, RunResult};
 use sutler_osb::OperationKind;
-
-/// Commits of one answer that may find that another writer was first.
-const ANSWER_COMMITS_MAX: usize = 1_000;
 
 impl InstanceRun<'_> {
     /// Sends the request that was written down.
@@ -166,7 +164,8 @@ impl InstanceRun<'_> {
         view: &BrokerView,
     ) -> Result<RunResult, RunError> {
         let documents = &self.context.records.documents;
-        for _ in 0..ANSWER_COMMITS_MAX {
+        let mut tries = AnswerCommits::within(self.context.lease);
+        loop {
             let was = documents
                 .load_for_run::<Record<Instance>>(self.run, &self.key)
                 .await?;
@@ -186,17 +185,20 @@ impl InstanceRun<'_> {
                     meaning = essential(meaning);
                     continue;
                 }
-                committed => committed?,
+                Ok(committed) => committed.ok_or(RunError::Contended),
+                Err(error) => Err(error),
             };
-            if let Some(committed) = committed {
-                self.after_commit(&committed).await;
-                if committed.decision.effects.contains(&InstanceEffect::Fetch) {
-                    self.fetch(&committed, &intent, view).await;
+            match committed {
+                Ok(committed) => {
+                    self.after_commit(&committed).await;
+                    if committed.decision.effects.contains(&InstanceEffect::Fetch) {
+                        self.fetch(&committed, &intent, view).await;
+                    }
+                    return Ok(self.released());
                 }
-                return Ok(self.released());
+                Err(error) => tries.again(self.run.lost(), error).await?,
             }
         }
-        Err(RunError::Contended)
     }
 
     /// The own operation with what the answer says.
