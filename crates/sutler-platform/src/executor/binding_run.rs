@@ -14,6 +14,7 @@ mod bound_body;
 mod observation;
 mod prepared_turn;
 
+use super::poll_times::ClaimLag;
 use super::request_material::ReadSecrets;
 use super::retry_wait::turn_wait;
 use super::run_error::RunError;
@@ -67,6 +68,7 @@ pub(super) struct BindingRun<'a> {
     key: Key,
     takeovers: Takeovers,
     own: OwnOperation,
+    lag: ClaimLag,
     /// The secrets of the request that this turn has built.
     read_secrets: ReadSecrets,
 }
@@ -87,6 +89,7 @@ pub(super) async fn run_binding(
         key: operation.row.lane.clone(),
         takeovers,
         own: OwnOperation::claimed(run.id(), progress, detail),
+        lag: ClaimLag::of_claim(&context.records, run),
         read_secrets: ReadSecrets::default(),
     };
     for _ in 0..STEPS_MAX {

@@ -12,6 +12,7 @@ mod prepared_request;
 pub(super) use answer::{plan_ids, sources_of};
 pub(crate) use bindings::bindings_of;
 
+use super::poll_times::ClaimLag;
 use super::request_material::ReadSecrets;
 use super::retry_wait::retry_wait;
 use super::run_error::RunError;
@@ -62,6 +63,7 @@ pub(super) struct InstanceRun<'a> {
     key: Key,
     takeovers: Takeovers,
     own: OwnOperation,
+    lag: ClaimLag,
     /// The secrets of the request that this turn has built.
     read_secrets: ReadSecrets,
     history: KeptHistory,
@@ -83,6 +85,7 @@ pub(super) async fn run_instance(
         key: operation.row.lane.clone(),
         takeovers,
         own: OwnOperation::claimed(run.id(), progress, detail),
+        lag: ClaimLag::of_claim(&context.records, run),
         read_secrets: ReadSecrets::default(),
         history: KeptHistory::All,
     };

@@ -10,7 +10,7 @@ use super::NEWER_VERSION;
 use super::answer_commits::AnswerCommits;
 use super::broker_answer::meaning_of;
 use super::exchange::{BrokerImpression, Exchange};
-use super::poll_times::PollTimes;
+use super::poll_times::{ClaimLag, PollTimes};
 use super::run_error::RunError;
 use crate::brokers::BrokerView;
 use crate::context::PlatformContext;
@@ -44,6 +44,7 @@ struct OrphanRun<'a> {
     run: &'a Run,
     key: Key,
     own: OwnOperation,
+    lag: ClaimLag,
 }
 
 /// Carries out one claim of the deletion of an orphan.
@@ -60,6 +61,7 @@ pub(super) async fn run_orphan(
         run,
         key: operation.row.lane.clone(),
         own: OwnOperation::claimed(run.id(), progress, detail),
+        lag: ClaimLag::of_claim(&context.records, run),
     };
     for _ in 0..STEPS_MAX {
         if let Some(result) = claim.step().await? {
@@ -277,7 +279,8 @@ impl OrphanRun<'_> {
         let accepted_at = self.own.progress.accepted_at;
         let at = (view, plan.as_deref());
         let records = &self.context.records;
-        PollTimes::of(records, self.run, at, polled_since(&row.state), accepted_at)
+        let claim = (self.run, self.lag);
+        PollTimes::of(records, claim, at, polled_since(&row.state), accepted_at)
     }
 
     /// The row does not know the operation: another one deletes the orphan, or none does.

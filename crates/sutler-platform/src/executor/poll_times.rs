@@ -16,10 +16,22 @@ pub(super) struct PollTimes {
     since: Timestamp,
     /// Number of the poll that this claim is, or the next one if it is none.
     polls: u32,
-    /// How much later than planned the operation was claimed: the next wait grows by it, so that polls of a slow broker
-    /// are sent less often and leave slots for requests.
-    lag: Duration,
+    lag: ClaimLag,
     now: Timestamp,
+}
+
+/// How much later than planned an operation was claimed: the next wait grows by it, so that polls are sent less often while
+/// more are due than there are slots, and leave slots for requests. The time that the broker takes to answer is no part of
+/// it.
+#[derive(Clone, Copy)]
+pub(super) struct ClaimLag(Duration);
+
+impl ClaimLag {
+    /// The lag of a claim that comes now.
+    pub(super) fn of_claim(records: &PlatformRecords, run: &Run) -> Self {
+        let due = run.operation().row.due;
+        Self(records.documents.clock.now().since(due))
+    }
 }
 
 impl PollTimes {
@@ -27,7 +39,7 @@ impl PollTimes {
     /// number.
     pub(super) fn of(
         records: &PlatformRecords,
-        run: &Run,
+        (run, lag): (&Run, ClaimLag),
         (view, plan): (&BrokerView, Option<&PinnedPlan>),
         since: Option<Timestamp>,
         accepted_at: u64,
@@ -41,12 +53,11 @@ impl PollTimes {
             Some(_) => run.fence().0.saturating_sub(accepted_at),
             None => 0,
         };
-        let due = run.operation().row.due;
         Self {
             schedule: schedule.of_plan(plan.and_then(|plan| plan.maximum_polling_duration)),
             since: since.unwrap_or(now),
             polls: u32::try_from(claims).unwrap_or(u32::MAX).saturating_add(1),
-            lag: records.documents.clock.now().since(due),
+            lag,
             now,
         }
     }
@@ -60,7 +71,7 @@ impl PollTimes {
     pub(super) fn wait(&self, after: Option<RetryAfter>) -> Duration {
         let asked = after.map(|after| after.from_now(self.now.into()));
         match self.schedule.next(self.polls, self.elapsed(), asked) {
-            NextPoll::Wait(wait) => wait.saturating_add(self.lag.min(self.schedule.longest)),
+            NextPoll::Wait(wait) => wait.saturating_add(self.lag.0.min(self.schedule.longest)),
             // Its time is over: the next poll is the last one.
             NextPoll::Stop => self.schedule.shortest,
         }

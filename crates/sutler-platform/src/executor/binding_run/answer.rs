@@ -274,7 +274,7 @@ impl BindingRun<'_> {
         let accepted_at = self.own.progress.accepted_at;
         let records = &self.context.records;
         let at = (bound.view.as_ref(), plan.as_deref());
-        PollTimes::of(records, self.run, at, since, accepted_at)
+        PollTimes::of(records, (self.run, self.lag), at, since, accepted_at)
     }
 }
 

@@ -256,13 +256,8 @@ impl InstanceRun<'_> {
         let since = polling_since(&intent.state);
         let accepted_at = self.own.progress.accepted_at;
         let records = &self.context.records;
-        PollTimes::of(
-            records,
-            self.run,
-            (view, plan.as_deref()),
-            since,
-            accepted_at,
-        )
+        let (claim, at) = ((self.run, self.lag), (view, plan.as_deref()));
+        PollTimes::of(records, claim, at, since, accepted_at)
     }
 }
 
