@@ -89,6 +89,7 @@ async fn change(
         let mut next = OrphanRecord {
             orphan: decision.next,
             operation: record.operation,
+            secrets: record.secrets,
         };
         let mut changes = Vec::new();
         for effect in &decision.effects {

@@ -12,6 +12,7 @@ use super::broker_answer::meaning_of;
 use super::exchange::{BrokerImpression, Exchange};
 use super::poll_times::{ClaimLag, PollTimes};
 use super::run_error::RunError;
+use super::sent_secrets::{SecretPlaces, UnresolvedSource, has_words};
 use crate::brokers::BrokerView;
 use crate::context::PlatformContext;
 use crate::lifecycle::intent::{BrokerStatement, CancelledBy, IntentEnd};
@@ -21,7 +22,7 @@ use crate::lifecycle::orphan::{
 };
 use crate::metrics;
 use crate::orphan_notice::notify_waiting;
-use crate::records::{OrphanRecord, Record};
+use crate::records::{OrphanRecord, OrphanSecrets, Record};
 use crate::writes::{NextClaim, OwnOperation, put_orphan};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ struct OrphanRun<'a> {
     key: Key,
     own: OwnOperation,
     lag: ClaimLag,
+    /// Where values of secrets are found that the broker may have got.
+    secrets: Option<OrphanSecrets>,
 }
 
 /// Carries out one claim of the deletion of an orphan.
@@ -62,6 +65,7 @@ pub(super) async fn run_orphan(
         key: operation.row.lane.clone(),
         own: OwnOperation::claimed(run.id(), progress, detail),
         lag: ClaimLag::of_claim(&context.records, run),
+        secrets: None,
     };
     for _ in 0..STEPS_MAX {
         if let Some(result) = claim.step().await? {
@@ -83,6 +87,7 @@ impl OrphanRun<'_> {
         if record.operation != Some(self.run.id()) {
             return self.end_unknown().await;
         }
+        self.secrets = record.secrets.clone();
         let view = self.context.brokers.view(record.orphan.key.broker).await?;
         let event = match self.run.operation().row.takeovers {
             0 => OrphanEvent::Turn,
@@ -157,6 +162,7 @@ impl OrphanRun<'_> {
         impression: BrokerImpression,
         view: &BrokerView,
     ) -> Result<RunResult, RunError> {
+        let meaning = self.without_secrets(meaning).await;
         let result = self.commit_answer(meaning, view).await;
         let BrokerImpression {
             begun,
@@ -167,6 +173,21 @@ impl OrphanRun<'_> {
         let brokers = &self.context.brokers;
         brokers.exchange_ended(broker, begun, outcome, event).await;
         result
+    }
+
+    /// An answer whose words contain no values of secrets that the broker got for what became the orphan.
+    async fn without_secrets(&self, meaning: Meaning<DeleteResponse>) -> Meaning<DeleteResponse> {
+        let Some(secrets) = self.secrets.as_ref().filter(|_| has_words(&meaning)) else {
+            return meaning;
+        };
+        let places = SecretPlaces {
+            namespace: &secrets.namespace,
+            sources: secrets.sources.iter().collect(),
+            sent: None,
+            inline: Vec::new(),
+            unresolved: UnresolvedSource::Deleted,
+        };
+        places.read(self.context).await.hidden_in(meaning)
     }
 
     async fn commit_answer(

@@ -39,6 +39,17 @@ pub(super) struct SecretPlaces<'a> {
     pub(super) sent: Option<&'a PreparedRequest>,
     /// Parameters that are not secret.
     pub(super) inline: Vec<&'a Map<String, Value>>,
+    /// What it means that a source cannot be resolved now.
+    pub(super) unresolved: UnresolvedSource,
+}
+
+/// A source of parameters whose secret, or a key of it, does not exist now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnresolvedSource {
+    /// It was not sent: nothing in use can be deleted.
+    NotSent,
+    /// It was deleted since, or its key was: the broker may have its value.
+    Deleted,
 }
 
 /// Whether an answer has words of the broker.
@@ -68,9 +79,13 @@ impl SecretPlaces<'_> {
         };
         let mut values = BTreeSet::new();
         for source in &self.sources {
-            // What cannot be resolved was not sent.
             let resolved = material.resolve(&Map::new(), std::slice::from_ref(*source));
-            for value in resolved.unwrap_or_default().values() {
+            let resolved = match (resolved, self.unresolved) {
+                (Ok(resolved), _) => resolved,
+                (Err(_), UnresolvedSource::NotSent) => Map::new(),
+                (Err(_), UnresolvedSource::Deleted) => return SentSecrets::Unknown,
+            };
+            for value in resolved.values() {
                 collect_texts(value, &mut values);
             }
         }

@@ -47,7 +47,7 @@ use crate::author::Author;
 use crate::lifecycle::intent::{Abandonment, IntentNumber, IntentState};
 use crate::lifecycle::request_key::AcceptedKey;
 use crate::projection::{self, Projection};
-use crate::spec::{Spec, SpecPatch};
+use crate::spec::{ParameterSource, Spec, SpecPatch};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -309,6 +309,14 @@ impl Instance {
             *secrets.entry(source.secret.clone()).or_insert(false) |= source.watch;
         }
         secrets
+    }
+
+    /// Sources of the parameters that its broker has got or may have got: its own, and those of pending changes.
+    pub(crate) fn sources(&self) -> impl Iterator<Item = &ParameterSource> {
+        let patches = self.pending.iter().filter_map(|it| it.change.patch());
+        let pending = patches.filter_map(|it| it.parameter_sources.as_ref());
+        let own = &self.basis.spec().parameter_sources;
+        own.iter().chain(pending.flatten())
     }
 
     /// A pending intent.

@@ -13,7 +13,7 @@ use crate::lifecycle::binding::{
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::intent::OperationId;
 use crate::lifecycle::orphan::{NewOrphan, OrphanKey, WaitingResource};
-use crate::records::{IntentRequest, NameRecord, Record, SecretUse, broker_queue};
+use crate::records::{IntentRequest, NameRecord, OrphanSecrets, Record, SecretUse, broker_queue};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -75,7 +75,12 @@ pub(crate) async fn binding_commit(
             }
             BindingEffect::RecordOrphan(orphan) => {
                 let orphan = change.new_orphan(orphan);
-                add_new_orphan(records, commit, orphan, change.now).await?
+                let sources = change
+                    .instance
+                    .sources()
+                    .chain(&next.spec.parameter_sources);
+                let secrets = OrphanSecrets::of(&next.namespace, sources.cloned().collect());
+                add_new_orphan(records, commit, (orphan, secrets), change.now).await?
             }
             BindingEffect::Start(..)
             | BindingEffect::Wake(_)

@@ -14,7 +14,10 @@ use crate::lifecycle::instance::{
 use crate::lifecycle::intent::OperationId;
 use crate::lifecycle::orphan::{NewOrphan, OrphanKey, WaitingResource, late_create_guard};
 use crate::platform_records::PlatformRecords;
-use crate::records::{IntentRequest, NameRecord, Record, SecretUse, TypedRecord, broker_queue};
+use crate::records::{
+    IntentRequest, NameRecord, OrphanSecrets, Record, SecretUse, TypedRecord, broker_queue,
+};
+use crate::spec::ParameterSource;
 use jiff::Timestamp;
 use sutler_journal::{Commit, Key, SealContext, Start, Write};
 use sutler_records::{LoadedDocument, RecordError};
@@ -71,7 +74,8 @@ pub(crate) async fn instance_commit(
             }
             InstanceEffect::RecordOrphan(orphan) => {
                 let orphan = change.new_orphan(orphan);
-                add_new_orphan(records, commit, orphan, change.now).await?
+                let secrets = OrphanSecrets::of(&next.namespace, change.sources());
+                add_new_orphan(records, commit, (orphan, secrets), change.now).await?
             }
             InstanceEffect::Start(..)
             | InstanceEffect::Wake(_)
@@ -185,6 +189,17 @@ impl InstanceChange<'_> {
     }
 
     fn abandoned_by(&self) -> Option<&Author> {
+    /// Sources of all parameters that the broker may have got for the instance.
+    fn sources(&self) -> Vec<ParameterSource> {
+        let instances = self
+            .was
+            .state
+            .get()
+            .into_iter()
+            .chain([&self.decision.next]);
+        instances.flat_map(Instance::sources).cloned().collect()
+    }
+
         let effects = self.decision.effects.iter();
         let mut by = effects.filter_map(|effect| match effect {
             InstanceEffect::AbandonBindings(by) => Some(by),

@@ -5,7 +5,7 @@ use crate::context::fresh_uuid;
 use crate::lifecycle::intent::IntentNumber;
 use crate::lifecycle::orphan::{self, NewOrphan, Orphan, OrphanEffect, OrphanEvent, OrphanState};
 use crate::platform_records::PlatformRecords;
-use crate::records::{IntentRequest, OrphanRecord, Record, broker_queue};
+use crate::records::{IntentRequest, OrphanRecord, OrphanSecrets, Record, broker_queue};
 use jiff::Timestamp;
 use sutler_journal::{Commit, Due, OperationId, Start, Write};
 use sutler_records::{LoadedDocument, RecordError};
@@ -20,15 +20,15 @@ pub(crate) const MITIGATE: &str = "mitigate";
 pub(crate) async fn add_new_orphan(
     records: &PlatformRecords,
     commit: Commit,
-    found: NewOrphan,
+    (found, secrets): (NewOrphan, Option<OrphanSecrets>),
     now: Timestamp,
 ) -> Result<Commit, RecordError> {
     let lane = records.keys.orphan(&found.key);
     let queue = broker_queue(found.key.broker);
     let was = records.load::<OrphanRecord>(&lane).await?;
-    let (row, operation) = match was.state.get() {
-        Some(record) => (Some(record.orphan.clone()), record.operation),
-        None => (None, None),
+    let (row, operation, known) = match was.state.get().cloned() {
+        Some(record) => (Some(record.orphan), record.operation, record.secrets),
+        None => (None, None, None),
     };
     let event = OrphanEvent::Found(Box::new(found));
     let Ok(decision) = orphan::decide(row, event, now) else {
@@ -37,6 +37,7 @@ pub(crate) async fn add_new_orphan(
     let mut record = OrphanRecord {
         orphan: decision.next,
         operation,
+        secrets: OrphanSecrets::with_known(secrets, known),
     };
     let mut changes = Vec::new();
     for effect in decision.effects {

@@ -104,3 +104,58 @@ async fn inline_parameters_are_left_in_the_words() {
     let description = statement(end).description.expect("words");
     assert_eq!(description, "tier gold is sold out");
 }
+
+/// What was tried for the only row of the ledger, as it is stored and shown, once the broker was asked so often.
+async fn attempts(platform: &TestPlatform, requests: usize) -> String {
+    platform.broker.until_requests(requests).await;
+    loop {
+        let orphans = platform.platform.orphans(None, 10).await;
+        let rows = orphans.expect("they are read").items;
+        let row = rows.first().expect("a row");
+        if row.orphan.attempts.total > 0 {
+            return format!("{:?}", row.orphan.attempts);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_that_are_kept_with_an_orphan_have_no_values_of_secrets() {
+    let platform = TestPlatform::start().await;
+    put_secret(&platform, CANARY).await;
+    let words = r#"{"error":"Denied","description":"CANARY-hunter2 is locked"}"#;
+    let answers = [Reply::Now(500, "{}"), Reply::Now(400, words)];
+    platform.broker.answers(answers);
+    let mut wanted = small("db", json!({}));
+    wanted.parameter_sources = vec![source()];
+    platform.create(&wanted, "carla").await;
+    let attempts = attempts(&platform, 2).await;
+    assert!(attempts.contains("(secret) is locked"), "{attempts}");
+    assert!(!attempts.contains(CANARY), "{attempts}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_words_are_kept_with_an_orphan_whose_secret_was_deleted() {
+    let platform = TestPlatform::start().await;
+    put_secret(&platform, CANARY).await;
+    let mut wanted = small("db", json!({}));
+    wanted.parameter_sources = vec![source()];
+    let created = platform.create(&wanted, "carla").await;
+    platform.end_of(&created.instance, accepted(&created)).await;
+    platform.broker.answers([Reply::Held]);
+    let (namespace, db, init) = (namespace(), name("db"), name("init"));
+    let given_up = person("olga").into();
+    let abandoned = platform
+        .platform
+        .abandon_instance(&namespace, &db, &given_up);
+    abandoned.await.expect("it is given up");
+    platform.broker.until_requests(2).await;
+    let deleted = platform.platform.delete_secret(&namespace, &init);
+    deleted.await.expect("nothing uses it");
+    platform
+        .broker
+        .release(400, r#"{"description":"CANARY-hunter2 is locked"}"#);
+    let attempts = attempts(&platform, 2).await;
+    assert!(attempts.contains("not shown"), "{attempts}");
+    assert!(!attempts.contains(CANARY), "{attempts}");
+}

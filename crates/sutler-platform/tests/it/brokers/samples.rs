@@ -127,6 +127,7 @@ pub(super) fn deferred_orphan(broker: Uuid, number: u128) -> OrphanRecord {
     OrphanRecord {
         orphan,
         operation: None,
+        secrets: None,
     }
 }
 
