@@ -6,12 +6,13 @@
 use crate::binding_changes::apply_to_binding;
 use crate::context::PlatformContext;
 use crate::instance_events::apply_to_instance;
-use crate::lifecycle::orphan::{OrphanResult, WaitingResource};
+use crate::lifecycle::orphan::{OrphanKey, OrphanResult, WaitingResource};
 use crate::lifecycle::{binding, instance};
 
-/// Notifies what waits for an orphan.
+/// Notifies what waits for an orphan. The notice names the orphan: what waits may wait for another one by then.
 pub(crate) async fn notify_waiting(
     context: &PlatformContext,
+    orphan: &OrphanKey,
     waiting: &WaitingResource,
     result: OrphanResult,
 ) {
@@ -19,15 +20,20 @@ pub(crate) async fn notify_waiting(
     match waiting {
         WaitingResource::Instance { namespace, uid } => {
             let key = keys.instance(namespace, *uid);
-            apply_to_instance(context, &key, instance::Event::OrphanSettled(result)).await;
+            let event = instance::Event::OrphanSettled(orphan.instance.clone(), result);
+            apply_to_instance(context, &key, event).await;
         }
         WaitingResource::Binding {
             namespace,
             instance,
             uid,
         } => {
+            let Some(orphan) = &orphan.binding else {
+                return;
+            };
             let key = keys.binding(namespace, *instance, *uid);
-            apply_to_binding(context, &key, binding::Event::OrphanSettled(result)).await;
+            let event = binding::Event::OrphanSettled(orphan.clone(), result);
+            apply_to_binding(context, &key, event).await;
         }
     }
 }

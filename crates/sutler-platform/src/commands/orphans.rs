@@ -129,7 +129,7 @@ async fn change(
         };
         let commit = put_orphan(records, Commit::new(), &was, next.clone());
         if written(context, writer.add_to(commit, changes, None)).await? {
-            notify(context, &decision.effects).await;
+            notify(context, orphan, &decision.effects).await;
             return Ok(OrphanOutcome {
                 orphan: next,
                 reply: decision.reply,
@@ -140,10 +140,10 @@ async fn change(
 }
 
 /// Notifies what waits for the orphan. If the process ends before that, `periodic/settled_orphans.rs` does it.
-async fn notify(context: &PlatformContext, effects: &[OrphanEffect]) {
+async fn notify(context: &PlatformContext, orphan: &OrphanKey, effects: &[OrphanEffect]) {
     for effect in effects {
         if let OrphanEffect::NotifyInstance(waiting, result) = effect {
-            notify_waiting(context, waiting, *result).await;
+            notify_waiting(context, orphan, waiting, *result).await;
         }
     }
 }

@@ -409,6 +409,6 @@ fn requested_service(event: &Event) -> Option<sutler_osb::ServiceId> {
             Create(request) | Adopt(request) => Some(request.service.clone()),
             _ => None,
         },
-        Event::Turn(..) | Event::Answer(..) | Event::OrphanSettled(_) | Event::Fetched(_) => None,
+        Event::Turn(..) | Event::Answer(..) | Event::OrphanSettled(..) | Event::Fetched(_) => None,
     }
 }

@@ -282,7 +282,7 @@ impl OrphanRun<'_> {
         for effect in &decision.effects {
             match effect {
                 OrphanEffect::NotifyInstance(waiting, result) => {
-                    notify_waiting(self.context, waiting, *result).await;
+                    notify_waiting(self.context, &decision.next.key, waiting, *result).await;
                 }
                 OrphanEffect::Alert(reason) => alert(&decision.next, *reason),
                 OrphanEffect::Start(_)

@@ -120,6 +120,9 @@ pub struct Binding {
     pub failed_rotations: Option<FailedRotations>,
     /// It waits until the orphan of its last bind is deleted.
     pub waits_for_orphan: bool,
+    /// Which one that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaited_orphan: Option<BindingId>,
     /// Binds that the platform repeated by itself since a user asked for one.
     pub auto_retries: u32,
     /// Why it is no more, if so.

@@ -1,14 +1,15 @@
 //! Repeats the notice of a settled orphan for what still waits for it: the process may have ended between the commit that
 //! settled the row and the notice, or a person has decided about the row.
 //!
-//! What waits is listed by a term of its own document; its row of the ledger is found by the ids that it has or had.
+//! What waits is listed by a term of its own document. An instance says by its ids for which row it waits; the row of a
+//! binding is found below the ids that its instance has or had.
 
 use super::listed_keys::ListedKeys;
 use super::task_run_error::TaskRunError;
 use crate::context::PlatformContext;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::lifecycle::orphan::{Orphan, OrphanKey, OrphanResult, WaitingResource};
+use crate::lifecycle::orphan::{Orphan, OrphanKey, WaitingResource};
 use crate::orphan_notice::notify_waiting;
 use crate::records::{BINDING, INSTANCE, ORPHAN_TERM, OrphanRecord, WAITS_FOR_ORPHAN};
 use sutler_journal::{Key, Kind, List, Run};
@@ -52,17 +53,19 @@ async fn notify(context: &PlatformContext, run: &Run, key: &Key) -> Result<(), T
         true => of_instance(context, key).await?,
         false => of_binding(context, run, key).await?,
     };
-    if let Some((waiting, result)) = found {
-        notify_waiting(context, &waiting, result).await;
+    if let Some((waiting, row)) = found
+        && let Some(result) = row.state.result()
+    {
+        notify_waiting(context, &row.key, &waiting, result).await;
     }
     Ok(())
 }
 
-/// The settled row for which an instance waits: that of an id which it has or had.
+/// The row for which an instance waits.
 async fn of_instance(
     context: &PlatformContext,
     key: &Key,
-) -> Result<Option<(WaitingResource, OrphanResult)>, TaskRunError> {
+) -> Result<Option<(WaitingResource, Orphan)>, TaskRunError> {
     let records = &context.records;
     let Some(instance) = records.load::<Instance>(key).await?.state.into_inner() else {
         return Ok(None);
@@ -71,31 +74,25 @@ async fn of_instance(
         namespace: instance.namespace.clone(),
         uid: instance.uid,
     };
-    // The newest id first: it is that of the last create.
-    let ids = instance.former_ids.iter().rev();
-    for osb_id in std::iter::once(&instance.osb_id).chain(ids) {
-        let row = records.keys.orphan(&OrphanKey {
-            broker: instance.broker,
-            instance: osb_id.clone(),
-            binding: None,
-        });
-        let row = records.load::<OrphanRecord>(&row).await?;
-        let Some(row) = row.state.into_inner() else {
-            continue;
-        };
-        if row.orphan.waiting.as_ref() == Some(&waiting) {
-            return Ok(row.orphan.state.result().map(|result| (waiting, result)));
-        }
-    }
-    Ok(None)
+    let Some(awaited) = instance.awaited_orphan() else {
+        return Ok(None);
+    };
+    let row = records.keys.orphan(&OrphanKey {
+        broker: instance.broker,
+        instance: awaited.clone(),
+        binding: None,
+    });
+    let row = records.load::<OrphanRecord>(&row).await?;
+    let row = row.state.into_inner().map(|record| record.orphan);
+    Ok(row.map(|row| (waiting, row)))
 }
 
-/// The settled row for which a binding waits: one below the id of its instance at the broker.
+/// The row for which a binding waits: one below the id of its instance at the broker.
 async fn of_binding(
     context: &PlatformContext,
     run: &Run,
     key: &Key,
-) -> Result<Option<(WaitingResource, OrphanResult)>, TaskRunError> {
+) -> Result<Option<(WaitingResource, Orphan)>, TaskRunError> {
     let records = &context.records;
     let Some(binding) = records.load::<Binding>(key).await?.state.into_inner() else {
         return Ok(None);
@@ -110,28 +107,27 @@ async fn of_binding(
         return Ok(None);
     };
     let waiting = WaitingResource::Binding {
-        namespace: binding.namespace,
+        namespace: binding.namespace.clone(),
         instance: binding.instance,
         uid: binding.uid,
     };
     let ids = instance.former_ids.iter().rev();
     for osb_id in std::iter::once(&instance.osb_id).chain(ids) {
         let at = (instance.broker, osb_id);
-        if let Some(result) = settled_below(context, run, at, &waiting).await? {
-            return Ok(Some((waiting, result)));
+        if let Some(row) = awaited_below(context, run, at, (&binding, &waiting)).await? {
+            return Ok(Some((waiting, row)));
         }
     }
     Ok(None)
 }
 
-/// How the newest row was settled for which a binding waits, among those of an instance's bindings. Nothing if one of its
-/// rows is not settled.
-async fn settled_below(
+/// The newest row for which a binding waits, among those of an instance's bindings.
+async fn awaited_below(
     context: &PlatformContext,
     run: &Run,
     (broker, instance): (Uuid, &InstanceId),
-    waiting: &WaitingResource,
-) -> Result<Option<OrphanResult>, TaskRunError> {
+    (binding, waiting): (&Binding, &WaitingResource),
+) -> Result<Option<Orphan>, TaskRunError> {
     let records = &context.records;
     let list = List::Prefix(records.keys.orphans_of(broker, instance));
     let mut newest: Option<Orphan> = None;
@@ -140,7 +136,11 @@ async fn settled_below(
         for key in page {
             let row = records.load::<OrphanRecord>(&key).await?.state;
             let row = row.into_inner().map(|record| record.orphan);
-            let Some(row) = row.filter(|row| row.waiting.as_ref() == Some(waiting)) else {
+            let is_awaited = |row: &Orphan| {
+                let id = row.key.binding.as_ref();
+                row.waiting.as_ref() == Some(waiting) && id.is_some_and(|id| binding.waits_for(id))
+            };
+            let Some(row) = row.filter(is_awaited) else {
                 continue;
             };
             if newest.as_ref().is_none_or(|it| it.found <= row.found) {
@@ -148,5 +148,5 @@ async fn settled_below(
             }
         }
     }
-    Ok(newest.and_then(|row| row.state.result()))
+    Ok(newest)
 }

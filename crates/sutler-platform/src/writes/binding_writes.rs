@@ -214,6 +214,7 @@ impl BindingChange<'_> {
     fn new_orphan(&self, orphan: &BindingOrphan) -> NewOrphan {
         let next = &self.decision.next;
         let instance = self.instance;
+        let is_awaited = next.waits_for(&orphan.osb_id);
         NewOrphan {
             key: OrphanKey {
                 broker: instance.broker,
@@ -224,7 +225,7 @@ impl BindingChange<'_> {
             plan_id: instance.basis.spec().plan.clone(),
             cause: orphan.cause,
             by: orphan.by.clone(),
-            waiting: next.waits_for_orphan.then(|| WaitingResource::Binding {
+            waiting: is_awaited.then(|| WaitingResource::Binding {
                 namespace: next.namespace.clone(),
                 instance: next.instance,
                 uid: next.uid,

@@ -168,6 +168,7 @@ impl InstanceChange<'_> {
     fn new_orphan(&self, orphan: &InstanceOrphan) -> NewOrphan {
         let next = &self.decision.next;
         let answer_within = self.broker.registration.limits.answer_within;
+        let is_awaited = next.awaited_orphan() == Some(&orphan.osb_id);
         let guard = |sent: Timestamp| late_create_guard(sent, answer_within, self.context.lease);
         NewOrphan {
             key: OrphanKey {
@@ -179,7 +180,7 @@ impl InstanceChange<'_> {
             plan_id: next.basis.spec().plan.clone(),
             cause: orphan.cause,
             by: self.abandoned_by().cloned(),
-            waiting: next.waits_for_orphan.then(|| WaitingResource::Instance {
+            waiting: is_awaited.then(|| WaitingResource::Instance {
                 namespace: next.namespace.clone(),
                 uid: next.uid,
             }),
@@ -188,7 +189,6 @@ impl InstanceChange<'_> {
         }
     }
 
-    fn abandoned_by(&self) -> Option<&Author> {
     /// Sources of all parameters that the broker may have got for the instance.
     fn sources(&self) -> Vec<ParameterSource> {
         let instances = self
@@ -200,6 +200,7 @@ impl InstanceChange<'_> {
         instances.flat_map(Instance::sources).cloned().collect()
     }
 
+    fn abandoned_by(&self) -> Option<&Author> {
         let effects = self.decision.effects.iter();
         let mut by = effects.filter_map(|effect| match effect {
             InstanceEffect::AbandonBindings(by) => Some(by),

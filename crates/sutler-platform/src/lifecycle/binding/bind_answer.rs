@@ -130,6 +130,7 @@ impl Transition<'_> {
             };
             self.record_orphan(&generation, cause, None, cleanup);
             self.next.waits_for_orphan = repeats;
+            self.next.awaited_orphan = repeats.then(|| bind.osb_id.clone());
         }
         self.end(intent.number, IntentEnd::Failed(statement));
     }

@@ -35,7 +35,7 @@ pub fn decide(
             | Event::InstanceLive
             | Event::Turn(..)
             | Event::Answer(..)
-            | Event::OrphanSettled(_) => Err(BindingEventError::NotFound),
+            | Event::OrphanSettled(..) => Err(BindingEventError::NotFound),
         };
     };
     if binding.tombstone.is_some() {
@@ -46,7 +46,7 @@ pub fn decide(
             | Event::InstanceLive
             | Event::Turn(..)
             | Event::Answer(..)
-            | Event::OrphanSettled(_) => BindingEventError::OutOfDate,
+            | Event::OrphanSettled(..) => BindingEventError::OutOfDate,
         });
     }
     match event {
@@ -56,7 +56,9 @@ pub fn decide(
         Event::InstanceLive => create::instance_live(binding, context),
         Event::Turn(number, prepared) => turn::turn(binding, number, prepared, context),
         Event::Answer(number, answer) => answered(binding, number, *answer, context),
-        Event::OrphanSettled(result) => repeated_bind::orphan_settled(binding, result, context),
+        Event::OrphanSettled(orphan, result) => {
+            repeated_bind::orphan_settled(binding, &orphan, result, context)
+        }
     }
 }
 

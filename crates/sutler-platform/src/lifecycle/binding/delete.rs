@@ -163,6 +163,7 @@ impl Transition<'_> {
         self.next.generations.clear();
         self.next.deletion = None;
         self.next.waits_for_orphan = false;
+        self.next.awaited_orphan = None;
         self.next.tombstone = Some(tombstone);
         let name = self.next.name.clone();
         self.effect(BindingEffect::FreeName(name));

@@ -29,7 +29,7 @@ pub enum Event {
     /// The answer to a request of an intent, or to a poll of it.
     Answer(IntentNumber, Box<Meaning<BindingBody>>),
     /// The orphan that the binding waits for is settled.
-    OrphanSettled(OrphanResult),
+    OrphanSettled(BindingId, OrphanResult),
 }
 
 /// What a person asks for.

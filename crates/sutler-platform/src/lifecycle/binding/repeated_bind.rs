@@ -6,18 +6,30 @@ use crate::lifecycle::binding::{
 };
 use crate::lifecycle::intent::IntentEnd;
 use crate::lifecycle::orphan::OrphanResult;
+use sutler_osb::BindingId;
 
-/// The orphan of the last bind is settled: the bind is repeated, if that is left to the platform.
+impl Binding {
+    /// Whether it waits for the orphan of this id. A document of an earlier version does not say for which.
+    pub(crate) fn waits_for(&self, orphan: &BindingId) -> bool {
+        let awaited = self.awaited_orphan.as_ref();
+        self.waits_for_orphan && awaited.is_none_or(|it| it == orphan)
+    }
+}
+
+/// The orphan of the last bind is settled: the bind is repeated, if that is left to the platform. Nothing waits for that of
+/// an earlier one.
 pub(super) fn orphan_settled(
     binding: Binding,
+    orphan: &BindingId,
     result: OrphanResult,
     context: &Context<'_>,
 ) -> Result<BindingDecision, BindingEventError> {
-    if !binding.waits_for_orphan {
+    if !binding.waits_for(orphan) {
         return Err(BindingEventError::OutOfDate);
     }
     let mut transition = Transition::of(binding, context);
     transition.next.waits_for_orphan = false;
+    transition.next.awaited_orphan = None;
     let is_planned = transition.next.deletion.is_some() || transition.next.pending_bind().is_some();
     match result {
         OrphanResult::Deleted if !is_planned => transition.repeat_bind(),

@@ -25,7 +25,7 @@ pub fn decide(
                 InstanceCommand::Adopt(request) => create::adopt(request, context),
                 _ => Err(InstanceEventError::NotFound),
             },
-            Event::Turn(..) | Event::Answer(..) | Event::OrphanSettled(_) | Event::Fetched(_) => {
+            Event::Turn(..) | Event::Answer(..) | Event::OrphanSettled(..) | Event::Fetched(_) => {
                 Err(InstanceEventError::NotFound)
             }
         };
@@ -33,7 +33,7 @@ pub fn decide(
     if instance.tombstone.is_some() {
         return Err(match event {
             Event::Command(_) => InstanceEventError::Gone,
-            Event::Turn(..) | Event::Answer(..) | Event::OrphanSettled(_) | Event::Fetched(_) => {
+            Event::Turn(..) | Event::Answer(..) | Event::OrphanSettled(..) | Event::Fetched(_) => {
                 InstanceEventError::OutOfDate
             }
         });
@@ -42,7 +42,9 @@ pub fn decide(
         Event::Command(command) => obey(instance, *command, context),
         Event::Turn(number, prepared) => turn::turn(instance, number, prepared, context),
         Event::Answer(number, answer) => answered(instance, number, *answer, context),
-        Event::OrphanSettled(result) => repeated_create::orphan_settled(instance, result, context),
+        Event::OrphanSettled(orphan, result) => {
+            repeated_create::orphan_settled(instance, &orphan, result, context)
+        }
         Event::Fetched(found) => update_answer::fetched(instance, *found, context),
     }
 }

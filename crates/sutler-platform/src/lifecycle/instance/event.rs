@@ -23,8 +23,8 @@ pub enum Event {
     Turn(IntentNumber, PreparedTurn),
     /// The answer to a request of an intent, or to a poll of it.
     Answer(IntentNumber, Box<Meaning<ResourceDetails>>),
-    /// The orphan that the instance waits for is settled.
-    OrphanSettled(OrphanResult),
+    /// The orphan of this id is settled, for which the instance waited when it was found.
+    OrphanSettled(InstanceId, OrphanResult),
     /// The broker was asked what it has, because an update is uncertain.
     Fetched(Box<FetchedInstance>),
 }

@@ -7,14 +7,30 @@ use crate::lifecycle::instance::{
 };
 use crate::lifecycle::intent::{IntentCause, IntentEnd};
 use crate::lifecycle::orphan::OrphanResult;
+use sutler_osb::InstanceId;
 
-/// The orphan of the last create is settled: the create is repeated, if that is left to the platform.
+impl Instance {
+    /// The id of the orphan that it waits for: what the last create left. Under an id that a person chose that is its own.
+    pub(crate) fn awaited_orphan(&self) -> Option<&InstanceId> {
+        if !self.waits_for_orphan {
+            return None;
+        }
+        match self.osb_id_is_chosen {
+            true => Some(&self.osb_id),
+            false => self.former_ids.last(),
+        }
+    }
+}
+
+/// The orphan of the last create is settled: the create is repeated, if that is left to the platform. That of an earlier
+/// one is settled late, e.g. because a person asked for another round: nothing waits for it any more.
 pub(super) fn orphan_settled(
     instance: Instance,
+    orphan: &InstanceId,
     result: OrphanResult,
     context: &Context<'_>,
 ) -> Result<InstanceDecision, InstanceEventError> {
-    if !instance.waits_for_orphan {
+    if instance.awaited_orphan() != Some(orphan) {
         return Err(InstanceEventError::OutOfDate);
     }
     let mut transition = Transition::of(instance, context);

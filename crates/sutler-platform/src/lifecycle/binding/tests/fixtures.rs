@@ -152,6 +152,7 @@ pub(super) fn bare() -> Binding {
         deletion: None,
         failed_rotations: None,
         waits_for_orphan: false,
+        awaited_orphan: None,
         auto_retries: 0,
         tombstone: None,
         abandoned: None,

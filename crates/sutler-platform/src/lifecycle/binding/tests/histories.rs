@@ -115,7 +115,9 @@ impl World {
                     let deleted = self.ledger.clone();
                     self.broker.retain(|id| !deleted.contains(id));
                 }
-                self.step(Event::OrphanSettled(result)).expect("it waits");
+                let awaited = self.binding.awaited_orphan.clone().expect("one");
+                self.step(Event::OrphanSettled(awaited, result))
+                    .expect("it waits");
             }
             _ => self.pass(i64::from(detail) * 50),
         }

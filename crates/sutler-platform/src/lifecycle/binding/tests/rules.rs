@@ -2,6 +2,7 @@
 
 use super::answers::answer;
 use super::fixtures::{NOW, context, create_request, facts, moment, osb_id, person, policy};
+use super::states::awaited;
 use super::steps::{active, answered, decided, decided_with, of_person, orphans, state, turn};
 use crate::lifecycle::binding::{
     BindFacts, Binding, BindingCommand, BindingEventError, BindingPhase, Event, GenerationPhase,
@@ -105,7 +106,8 @@ fn a_failed_bind_is_repeated_three_times_in_the_name_of_its_author_each_under_a_
     let mut used = vec!["osb-10".to_owned()];
     for new in 20..23 {
         it = answered(turn(it).next, "failed, mitigate", 60).next;
-        it = decided(it, Event::OrphanSettled(OrphanResult::Deleted), new).next;
+        let deleted = Event::OrphanSettled(awaited(Some(&it)), OrphanResult::Deleted);
+        it = decided(it, deleted, new).next;
         let bind = it.pending_bind().expect("it is repeated");
         assert_eq!(bind.author, person("ann"));
         assert!(matches!(bind.cause, IntentCause::AutoRetry(_)));
@@ -113,9 +115,23 @@ fn a_failed_bind_is_repeated_three_times_in_the_name_of_its_author_each_under_a_
     }
     assert_eq!(used, ["osb-10", "osb-20", "osb-21", "osb-22"]);
     it = answered(turn(it).next, "failed, mitigate", 61).next;
-    it = decided(it, Event::OrphanSettled(OrphanResult::Deleted), 70).next;
+    let deleted = Event::OrphanSettled(awaited(Some(&it)), OrphanResult::Deleted);
+    it = decided(it, deleted, 70).next;
     assert_eq!(it.pending, []);
     assert_eq!(it.phase(), BindingPhase::New);
+}
+
+#[test]
+fn an_orphan_of_an_earlier_bind_is_not_taken_for_the_one_that_is_waited_for() {
+    let it = answered(turn(created(None)).next, "failed, mitigate", 60).next;
+    let first = awaited(Some(&it));
+    let deleted = Event::OrphanSettled(first.clone(), OrphanResult::Deleted);
+    let it = decided(it, deleted.clone(), 20).next;
+    let it = answered(turn(it).next, "failed, mitigate", 61).next;
+    assert!(it.waits_for_orphan && it.awaited_orphan != Some(first));
+    let policy = policy();
+    let late = decide(Some(it), deleted, &context(moment(NOW), &policy, 62));
+    assert_eq!(late.err(), Some(BindingEventError::OutOfDate));
 }
 
 /// P-007.

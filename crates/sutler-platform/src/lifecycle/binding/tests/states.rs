@@ -12,6 +12,7 @@ use crate::lifecycle::binding::{
 use crate::lifecycle::instance::Tombstone;
 use crate::lifecycle::intent::{HoldReason, IntentEnd, IntentState};
 use std::time::Duration;
+use sutler_osb::BindingId;
 
 pub(super) const STATES: [&str; 62] = [
     "absent",
@@ -94,6 +95,12 @@ pub(super) fn binding(state: &str) -> Option<Binding> {
     })
 }
 
+/// The orphan that a binding waits for, or any if it waits for none.
+pub(super) fn awaited(it: Option<&Binding>) -> BindingId {
+    let awaited = it.and_then(|it| it.awaited_orphan.clone());
+    awaited.unwrap_or_else(|| osb_id(1))
+}
+
 fn gone(which: &str) -> Binding {
     let mut it = bare();
     it.tombstone = Some(match which {
@@ -112,6 +119,7 @@ fn new(which: &str) -> Binding {
         }
         "on ledger" => {
             it.waits_for_orphan = true;
+            it.awaited_orphan = Some(osb_id(1));
             IntentEnd::Failed(said(500))
         }
         _ => IntentEnd::Rejected(said(400)),

@@ -4,7 +4,7 @@ use super::answers::{answer, unfit};
 use super::fixtures::{
     NOW, context, create_request, details, facts, moment, person, policy, request_key,
 };
-use super::states::{STATES, binding};
+use super::states::{STATES, awaited, binding};
 use super::words;
 use crate::lifecycle::binding::{
     BindFacts, Binding, BindingBody, BindingCommand, Event, InstanceReadiness, Observation,
@@ -179,8 +179,8 @@ fn event(name: &str, before: Option<&Binding>) -> Event {
         }
         "retirement due" => Event::RetirementDue,
         "instance live" => Event::InstanceLive,
-        "orphan deleted" => Event::OrphanSettled(OrphanResult::Deleted),
-        "orphan left" => Event::OrphanSettled(OrphanResult::LeftToOperator),
+        "orphan deleted" => Event::OrphanSettled(awaited(before), OrphanResult::Deleted),
+        "orphan left" => Event::OrphanSettled(awaited(before), OrphanResult::LeftToOperator),
         command => Event::Command(Box::new(self::command(command, before))),
     }
 }

@@ -123,11 +123,9 @@ fn a_create_under_a_chosen_id_waits_until_the_ledger_has_deleted_what_may_exist(
     let create = lane.accept(InstanceCommand::Retry(IntentNumber(1), facts("ben")));
     assert_eq!(lane.instance.osb_id, osb_id(1));
     assert_eq!(lane.instance.active(), None);
-    let left = Event::OrphanSettled(OrphanResult::LeftToOperator);
-    lane.decide(left).expect("settled");
+    lane.settle(OrphanResult::LeftToOperator);
     assert_eq!(lane.instance.active(), None);
-    let deleted = Event::OrphanSettled(OrphanResult::Deleted);
-    lane.decide(deleted).expect("settled");
+    lane.settle(OrphanResult::Deleted);
     assert_eq!(lane.instance.active(), Some(IntentNumber(create)));
 }
 
@@ -139,8 +137,7 @@ fn a_change_while_a_create_will_be_repeated_goes_behind_the_older_ones() {
     lane.accept(patch("ben", 100));
     let shown = lane.instance.projection().spec;
     assert_eq!(shown, small().apply(&disk(100)));
-    lane.decide(Event::OrphanSettled(OrphanResult::Deleted))
-        .expect("settled");
+    lane.settle(OrphanResult::Deleted);
     let create = lane.instance.active().expect("the create is repeated");
     assert_eq!(
         lane.instance.intent(create).map(|it| &it.author),
@@ -154,9 +151,27 @@ fn a_create_that_was_taken_back_is_not_repeated_in_the_name_of_another_person() 
     let create = lane.accept(patch("ben", 20));
     lane.command(InstanceCommand::Cancel(IntentNumber(create), person("ben")))
         .expect("taken back");
-    lane.decide(Event::OrphanSettled(OrphanResult::Deleted))
-        .expect("settled");
+    lane.settle(OrphanResult::Deleted);
     assert_eq!(lane.instance.pending, []);
+}
+
+#[test]
+fn an_orphan_of_an_earlier_create_is_not_taken_for_the_one_that_is_waited_for() {
+    let mut lane = Lane::in_state("create sending");
+    let first = lane.instance.osb_id.clone();
+    lane.answer(1, failed(CleanupDuty::Mitigate));
+    lane.settle(OrphanResult::LeftToOperator);
+    let again = lane.accept(InstanceCommand::Retry(IntentNumber(1), facts("ben")));
+    lane.send(again);
+    lane.answer(again, failed(CleanupDuty::Mitigate));
+    assert!(lane.instance.waits_for_orphan);
+    let before = lane.instance.clone();
+    // A person asked for another round of the first one.
+    let late = lane.decide(Event::OrphanSettled(first, OrphanResult::Deleted));
+    assert_eq!(late.err(), Some(InstanceEventError::OutOfDate));
+    assert_eq!(lane.instance, before);
+    lane.settle(OrphanResult::Deleted);
+    assert!(!lane.instance.waits_for_orphan);
 }
 
 #[test]

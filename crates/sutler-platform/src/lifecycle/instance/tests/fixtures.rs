@@ -345,6 +345,7 @@ fn new(which: &str) -> Instance {
         "on ledger" => {
             it.exposure = Exposure::OnLedger;
             it.waits_for_orphan = true;
+            it.former_ids.push(osb_id(9));
             IntentEnd::Failed(said(500))
         }
         _ => IntentEnd::Rejected(said(400)),

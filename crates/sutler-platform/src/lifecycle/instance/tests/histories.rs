@@ -440,7 +440,8 @@ impl World {
                     let former = self.ledger.clone();
                     self.broker.retain(|id| !former.contains(id));
                 }
-                let event = Event::OrphanSettled(result);
+                let awaited = self.instance.awaited_orphan().expect("one").clone();
+                let event = Event::OrphanSettled(awaited, result);
                 let decided = self.decide(Some(self.instance.clone()), event);
                 assert!(decided.is_ok(), "{decided:?}");
             }

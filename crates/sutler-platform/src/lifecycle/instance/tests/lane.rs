@@ -6,7 +6,7 @@ use crate::lifecycle::instance::{
     InstancePolicy, InstanceReply, PreparedTurn, ResourceDetails, decide,
 };
 use crate::lifecycle::intent::{IntentEnd, IntentNumber, IntentState};
-use crate::lifecycle::orphan::{CleanupMode, OrphanCause};
+use crate::lifecycle::orphan::{CleanupMode, OrphanCause, OrphanResult};
 use crate::spec::Spec;
 use sutler_client::Meaning;
 use sutler_osb::InstanceId;
@@ -43,6 +43,13 @@ impl Lane {
         let decision = decide(Some(self.instance.clone()), event, &context)?;
         self.instance = decision.next.clone();
         Ok(decision)
+    }
+
+    /// The orphan that it waits for is settled.
+    pub(super) fn settle(&mut self, result: OrphanResult) {
+        let orphan = self.instance.awaited_orphan().expect("it waits").clone();
+        self.decide(Event::OrphanSettled(orphan, result))
+            .expect("settled");
     }
 
     pub(super) fn command(

@@ -165,6 +165,13 @@ fn split(cell: &str) -> Vec<&str> {
     }
 }
 
+/// The orphan that it waits for is settled, or that of its last id if it waits for none.
+fn settled(before: Option<&Instance>, result: OrphanResult) -> Event {
+    let awaited = before.and_then(Instance::awaited_orphan);
+    let osb_id = awaited.or(before.map(|it| &it.osb_id)).cloned();
+    Event::OrphanSettled(osb_id.unwrap_or_else(|| self::osb_id(1)), result)
+}
+
 fn event(name: &str, before: Option<&Instance>) -> Event {
     let active = before.and_then(Instance::active);
     let number = active.unwrap_or(IntentNumber(99));
@@ -193,8 +200,8 @@ fn event(name: &str, before: Option<&Instance>) -> Event {
     }
     match name {
         "another intent's turn" => Event::Turn(IntentNumber(98), PreparedTurn::Ready),
-        "orphan deleted" => Event::OrphanSettled(OrphanResult::Deleted),
-        "orphan left" => Event::OrphanSettled(OrphanResult::LeftToOperator),
+        "orphan deleted" => settled(before, OrphanResult::Deleted),
+        "orphan left" => settled(before, OrphanResult::LeftToOperator),
         "fetched" => {
             let spec = small().apply(&disk(20));
             let details = ResourceDetails::default();
