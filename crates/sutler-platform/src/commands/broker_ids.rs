@@ -1,6 +1,10 @@
 //! Whether an id that a person names is free at its broker: no resource of any namespace has it, and no row of the orphan
 //! ledger may still delete it.
 //!
+//! A row that a person forgot keeps its id: what it is about may exist at the broker still, so a create under the same id
+//! would get something that exists, and another round of the row would delete what was created (P-007). Another round that
+//! ends with a proof frees it.
+//!
 //! The refusal says nothing of who has it. Ids that the platform makes need no look: the commit takes them.
 
 use super::command_error::CommandError;

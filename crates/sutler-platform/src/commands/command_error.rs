@@ -43,7 +43,9 @@ pub enum CommandError {
     #[error("the name {0} is taken; choose another one")]
     NameTaken(String),
     /// The broker knows something else by the id.
-    #[error("the external id is not free at the broker; choose another one, or leave it out")]
+    #[error(
+        "the external id is not free at the broker: a resource has it, or a row of the orphan ledger that is not deleted, be it a forgotten one; choose another one, or leave it out. An operator frees that of a row by its `:retry`, once the broker has nothing under it"
+    )]
     BrokerIdTaken,
     /// A part of the request cannot be used.
     #[error("{sentence}")]

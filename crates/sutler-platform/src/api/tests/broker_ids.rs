@@ -72,6 +72,35 @@ async fn what_the_ledger_may_still_delete_is_not_created() {
     assert_taken(&api.post(OWN, with_id("again", "victim")).await);
 }
 
+/// P-007: it may exist at the broker still.
+#[tokio::test]
+async fn the_id_of_an_orphan_that_was_forgotten_is_not_free_and_the_refusal_says_how_it_becomes_so()
+{
+    let api = api().await;
+    let path = format!("{OWN}:adopt");
+    assert_eq!(api.post(&path, with_id("db", "victim")).await.status, 201);
+    let bob = basic("bob");
+    let headers = [("authorization", bob.as_str())];
+    let reason = || Some(json!({"reason": "the broker is gone"}));
+    let path = format!("{OWN}/db:abandon");
+    let gone = api.ask(("POST", &path), &headers, reason()).await;
+    assert_eq!(gone.status, 200, "{gone:?}");
+    let rows = api.get("/orphans").await;
+    let id = rows.body["items"][0]["id"].as_str().expect("an id");
+    let path = format!("/orphans/{id}:forget");
+    let forgotten = api.ask(("POST", &path), &headers, reason()).await;
+    assert_eq!(forgotten.body["state"], "forgotten", "{forgotten:?}");
+    for path in [OWN.to_owned(), format!("{OWN}:adopt")] {
+        let refused = api.post(&path, with_id("again", "victim")).await;
+        assert_taken(&refused);
+        let detail = refused.body["detail"].as_str().unwrap_or_default();
+        assert!(
+            detail.contains("forgotten") && detail.contains(":retry"),
+            "{detail}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn an_id_of_which_the_broker_has_nothing_is_free_when_its_instance_is_gone() {
     let api = api().await;
