@@ -5,6 +5,7 @@
 //! refuses ids that are taken, `instance_commit.rs` has the
 //! steps that all commands about instances share; then one file per resource.
 
+mod abandon_broker;
 mod bindings;
 mod broker_ids;
 mod change_options;
@@ -20,11 +21,12 @@ mod plan_search;
 mod reads;
 mod secrets;
 
+pub use crate::broker_abandonment::AbandonProgress;
+pub use crate::orphan_events::OrphanOutcome;
 pub use bindings::{BindingOutcome, WantedBinding};
 pub use change_options::{ChangeOptions, InstancePatch, WantedInstance};
 pub use command_error::CommandError;
 pub use instance_commit::InstanceOutcome;
 pub use namespaces::WantedNamespace;
-pub use orphans::OrphanOutcome;
 pub use reads::{IntentView, ResourcePage};
 pub use secrets::{SecretSummary, WantedSecret};

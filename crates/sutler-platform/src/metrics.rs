@@ -30,6 +30,7 @@ fn word(reason: OperatorReason) -> &'static str {
     match reason {
         OperatorReason::TriesUsedUp => "tries_used_up",
         OperatorReason::AlwaysBusy => "always_busy",
+        OperatorReason::BrokerGone => "broker_gone",
     }
 }
 

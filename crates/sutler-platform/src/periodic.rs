@@ -4,8 +4,10 @@
 //! bounded pages, and asks the rules, so a crash loses nothing.
 //!
 //! `settled_orphans.rs` repeats notices of the orphan ledger, `due_bindings.rs` rotates and unbinds, `secret_changes.rs`
-//! notifies the users of secrets, `retention.rs` removes what is old. `listed_keys.rs` has the pages.
+//! notifies the users of secrets, `abandoned_brokers.rs` gives up what deregistered brokers have, `retention.rs` removes what
+//! is old. `listed_keys.rs` has the pages.
 
+mod abandoned_brokers;
 mod due_bindings;
 mod listed_keys;
 mod retention;
@@ -38,6 +40,8 @@ enum PlatformTask {
     DueBindings,
     /// Notices of changed secrets to the instances that use them.
     SecretChanges,
+    /// What is left of brokers that are deregistered with everything that they have.
+    AbandonedBrokers,
     /// Removal of what is past its retention.
     Retention,
 }
@@ -72,10 +76,11 @@ impl TaskDocument for PlannedTask {
 }
 
 impl PlatformTask {
-    const ALL: [Self; 4] = [
+    const ALL: [Self; 5] = [
         Self::SettledOrphans,
         Self::DueBindings,
         Self::SecretChanges,
+        Self::AbandonedBrokers,
         Self::Retention,
     ];
 
@@ -85,6 +90,7 @@ impl PlatformTask {
             Self::SettledOrphans => "settled-orphans",
             Self::DueBindings => "due-bindings",
             Self::SecretChanges => "secret-changes",
+            Self::AbandonedBrokers => "abandoned-brokers",
             Self::Retention => "retention",
         }
     }
@@ -92,9 +98,10 @@ impl PlatformTask {
     /// Time between the end of a run and the next one.
     fn every(self) -> Duration {
         match self {
-            Self::SettledOrphans | Self::DueBindings | Self::SecretChanges => {
-                Duration::from_secs(60)
-            }
+            Self::SettledOrphans
+            | Self::DueBindings
+            | Self::SecretChanges
+            | Self::AbandonedBrokers => Duration::from_secs(60),
             Self::Retention => Duration::from_secs(600),
         }
     }
@@ -112,6 +119,7 @@ impl PlatformTask {
             Self::SettledOrphans => settled_orphans::repeat_notices(context, run).await,
             Self::DueBindings => due_bindings::apply_due(context, run).await,
             Self::SecretChanges => secret_changes::notify_users(context, run).await,
+            Self::AbandonedBrokers => abandoned_brokers::abandon_all(context, run).await,
             Self::Retention => retention::remove_old(context, run).await,
         }
     }

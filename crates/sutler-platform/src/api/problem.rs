@@ -318,6 +318,7 @@ impl From<CommandError> for Problem {
             | CommandError::SecretInUse(_)
             | CommandError::NameTaken(_)
             | CommandError::BrokerIdTaken
+            | CommandError::OrphanWithoutBroker
             | CommandError::Author(_)
             | CommandError::TooLarge(_)
             | CommandError::Contended

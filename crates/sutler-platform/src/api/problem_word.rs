@@ -333,7 +333,8 @@ impl ProblemWord {
             CommandError::NewerVersion | CommandError::Broker(BrokerViewError::NewerForm(_)) => {
                 Self::NewerVersion
             }
-            CommandError::Broker(BrokerViewError::NotRegistered(_)) => Self::WrongState,
+            CommandError::OrphanWithoutBroker
+            | CommandError::Broker(BrokerViewError::NotRegistered(_)) => Self::WrongState,
             CommandError::Broker(BrokerViewError::Record(_)) | CommandError::Unavailable(_) => {
                 Self::Unavailable
             }

@@ -40,6 +40,8 @@ pub(crate) enum Input {
     Wait,
     /// `cascade`: with everything that depends on it.
     Cascade,
+    /// `abandon`: with everything that it has, which is given up.
+    Abandon,
     /// `force`: a change that was rejected before is sent again.
     Force,
     /// `namespace`: as this namespace sees it.
@@ -95,6 +97,8 @@ pub(crate) struct RequestInputs {
     pub wait: Option<Duration>,
     /// With everything that depends on it.
     pub cascade: bool,
+    /// With everything that it has, which is given up.
+    pub abandon: bool,
     /// A change that was rejected before is sent again.
     pub force: bool,
     /// The revision that must be shown.
@@ -108,12 +112,13 @@ pub(crate) struct RequestInputs {
 impl Input {
     /// Every input.
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Limit,
         Self::After,
         Self::DryRun,
         Self::Wait,
         Self::Cascade,
+        Self::Abandon,
         Self::Force,
         Self::Namespace,
         Self::State,
@@ -131,6 +136,7 @@ impl Input {
             Self::DryRun => InputPlace::Query("dryRun"),
             Self::Wait => InputPlace::Query("wait"),
             Self::Cascade => InputPlace::Query("cascade"),
+            Self::Abandon => InputPlace::Query("abandon"),
             Self::Force => InputPlace::Query("force"),
             Self::Namespace => InputPlace::Query("namespace"),
             Self::State => InputPlace::Query("state"),
@@ -167,6 +173,7 @@ impl RequestInputs {
             dry_run: flag(take(Input::DryRun), "dryRun")?,
             wait: take(Input::Wait).map(|text| wait(&text)).transpose()?,
             cascade: flag(take(Input::Cascade), "cascade")?,
+            abandon: flag(take(Input::Abandon), "abandon")?,
             force: flag(take(Input::Force), "force")?,
             condition: condition(listed, headers, is_read)?,
             idempotency_key: idempotency_key(listed, headers, is_read)?,

@@ -19,6 +19,7 @@ const NONE: &[Input] = &[];
 const PAGE: &[Input] = &[Input::Limit, Input::After];
 const BROKER_PUT: &[Input] = &[Input::IfMatch, Input::IfNoneMatch];
 const BROKER_PATCH: &[Input] = &[Input::IfMatch];
+const BROKER_DELETE: &[Input] = &[Input::Abandon];
 const MARKETPLACE: &[Input] = &[Input::Namespace];
 const INSTANCES: &[Input] = &[Input::Limit, Input::After, Input::State, Input::Broker];
 const BINDINGS: &[Input] = &[Input::Limit, Input::After, Input::State, Input::Instance];
@@ -86,7 +87,7 @@ pub(super) static ROUTES: [ApiRoute; 62] = [
         |it| Box::pin(brokers::patch(it)),
     ),
     route(
-        (Delete, "/brokers/{name}", NONE),
+        (Delete, "/brokers/{name}", BROKER_DELETE),
         (BrokerManage, "broker_delete"),
         |it| Box::pin(brokers::delete(it)),
     ),
@@ -131,7 +132,7 @@ pub(super) static ROUTES: [ApiRoute; 62] = [
         |it| Box::pin(brokers::patch(it)),
     ),
     route(
-        (Delete, "/namespaces/{ns}/brokers/{name}", NONE),
+        (Delete, "/namespaces/{ns}/brokers/{name}", BROKER_DELETE),
         (BrokerManage, "own_broker_delete"),
         |it| Box::pin(brokers::delete(it)),
     ),

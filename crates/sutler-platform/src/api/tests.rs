@@ -80,7 +80,8 @@ impl BrokerTransport for Silence {
     }
 }
 
-/// An API with the users `ada`, `bob` and `kube`. Ada is an operator, Bob may abandon and read credentials, Kube may act for others.
+/// An API with the users `ada`, `bob`, `dora` and `kube`. Ada is an operator, Bob may abandon and read credentials, Dora is an
+/// operator who may abandon, Kube may act for others.
 struct TestApi(RestApi);
 
 /// An answer.
@@ -123,7 +124,7 @@ impl TestApi {
             settings: PlatformSettings::of_cluster("here".try_into().expect("a text")),
         });
         let platform = platform.await.expect("it starts");
-        let users = ["ada", "bob", "kube"]
+        let users = ["ada", "bob", "dora", "kube"]
             .into_iter()
             .fold(Users::new(), |users, name| {
                 let added = users.with_password(name, &PASSWORD.into());
@@ -139,8 +140,8 @@ impl TestApi {
             platform,
             auth: auth.expect("users"),
             access: Arc::new(AccessSettings {
-                operators: vec!["ada".to_owned()],
-                abandon: vec!["bob".to_owned()],
+                operators: vec!["ada".to_owned(), "dora".to_owned()],
+                abandon: vec!["bob".to_owned(), "dora".to_owned()],
                 credentials: vec!["bob".to_owned()],
                 impersonators: vec!["kube".to_owned()],
             }),

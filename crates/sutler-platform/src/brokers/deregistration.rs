@@ -11,6 +11,9 @@
 //! 4. *Remove* the items in batches, and with the last commit registration, state and operations.
 //!
 //! The next deregister request, or the operation of syncs, continues from there.
+//!
+//! A broker that is deregistered with everything that it has is marked with the person who wants that, and that mark is not
+//! taken back: `broker_abandonment.rs` gives up what is found, and then comes here.
 
 use super::Brokers;
 use super::breaker_effects::StateChange;
@@ -18,6 +21,7 @@ use super::command_error::{BrokerCommandError, RemainingInstances, RemainingOrph
 use super::state_change::{StoredState, TRIES};
 use super::stored_registration::StoredRegistration;
 use crate::lifecycle::instance::Instance;
+use crate::lifecycle::intent::Abandonment;
 use crate::records::{
     BROKER_TERM, BrokerState, INSTANCE, ORPHAN, OrphanRecord, Record, SERVICE_OFFERING,
     SERVICE_PLAN,
@@ -64,6 +68,43 @@ impl Brokers {
         Err(self.contended().await)
     }
 
+    /// Marks a broker that is deregistered with everything that it has. From then on nothing new is created there.
+    ///
+    /// # Errors
+    /// See [`BrokerCommandError`].
+    pub(crate) async fn mark_abandoned(
+        &self,
+        broker: Uuid,
+        abandonment: &Abandonment,
+    ) -> Result<(), BrokerCommandError> {
+        for _ in 0..TRIES {
+            let Some(found) = self.registration(broker).await? else {
+                return Err(BrokerCommandError::NoBroker);
+            };
+            let was = self.stored_state(broker).await?;
+            let mut state = match &was.state {
+                Record::Present(state) => state.as_ref().clone(),
+                Record::Absent => BrokerState::default(),
+                Record::Newer(_) => return Err(BrokerCommandError::NewerForm),
+            };
+            if state.abandonment.is_some() || state.removal.is_some() {
+                return Ok(());
+            }
+            state.abandonment = Some(abandonment.clone());
+            let mut next = found.registration.clone();
+            next.deregistering.get_or_insert(self.records.now());
+            let documents = &self.records.documents;
+            let next = Record::of(next);
+            let commit = documents.put(Commit::new(), &found.key, &found.document(), &next);
+            let change = StateChange::of(state);
+            let commit = self.with_state(commit, broker, &was, &change);
+            if self.commit(commit).await? {
+                return Ok(());
+            }
+        }
+        Err(self.contended().await)
+    }
+
     /// Goes on with a deregistration that was begun a while ago, from the operation of syncs.
     pub(super) async fn resume_deregistration(
         &self,
@@ -77,9 +118,16 @@ impl Brokers {
         match self.deregister(broker).await {
             // The operation has ended, or was given back.
             Ok(()) => Ok(RunResult::Finished),
-            // The mark was taken back.
+            // The mark was taken back, unless what is left is being given up.
             Err(BrokerCommandError::HasInstances(_) | BrokerCommandError::HasOrphans(_)) => {
-                Ok(RunResult::Yield(Duration::ZERO))
+                let is_marked = self
+                    .view(broker)
+                    .await
+                    .is_ok_and(|view| view.registration.deregistering.is_some());
+                Ok(RunResult::Yield(match is_marked {
+                    true => LOOK_AGAIN_AFTER,
+                    false => Duration::ZERO,
+                }))
             }
             Err(error) => {
                 tracing::warn!(%broker, error = &error as &dyn std::error::Error,
@@ -117,6 +165,9 @@ impl Brokers {
         };
         if state.removal.is_none() {
             if let Some(refusal) = self.refusal(broker).await? {
+                if state.abandonment.is_some() {
+                    return Err(refusal);
+                }
                 return match self.set_mark(found, None).await? {
                     true => Err(refusal),
                     false => Ok(false),
@@ -211,8 +262,8 @@ impl Brokers {
         Ok((orphans.count > 0).then_some(BrokerCommandError::HasOrphans(orphans)))
     }
 
-    /// Counts the rows of the ledger about a broker that are neither deleted nor forgotten. What a newer version wrote
-    /// counts.
+    /// Counts the rows of the ledger about a broker that are neither deleted nor forgotten, nor left to a person because
+    /// the broker leaves. What a newer version wrote counts.
     async fn remaining_orphans(
         &self,
         broker: Uuid,
@@ -226,8 +277,8 @@ impl Brokers {
             let page = store.list(&list, after.as_ref(), PER_READ).await?;
             for document in &page.documents {
                 let row = records.open::<OrphanRecord>(document)?;
-                let is_settled = row.is_some_and(|row| row.orphan.state.is_settled());
-                remaining.count += usize::from(!is_settled);
+                let needs_broker = row.is_none_or(|row| row.orphan.state.needs_broker());
+                remaining.count += usize::from(needs_broker);
             }
             match page.next {
                 None => {

@@ -6,6 +6,7 @@ use crate::brokers::BrokerViewError;
 use crate::lifecycle::binding::BindingEventError;
 use crate::lifecycle::instance::InstanceEventError;
 use crate::lifecycle::orphan::OrphanEventError;
+use crate::orphan_events::OrphanChangeError;
 use sutler_journal::{CommitSizeError, StoreError};
 use sutler_records::RecordError;
 
@@ -47,6 +48,11 @@ pub enum CommandError {
         "the external id is not free at the broker: a resource has it, or a row of the orphan ledger that is not deleted, be it a forgotten one; choose another one, or leave it out. An operator frees that of a row by its `:retry`, once the broker has nothing under it"
     )]
     BrokerIdTaken,
+    /// Nothing can be sent for the orphan.
+    #[error(
+        "the broker of the orphan is deregistered, so nothing can be deleted there: see to it at the broker, then forget the orphan"
+    )]
+    OrphanWithoutBroker,
     /// A part of the request cannot be used.
     #[error("{sentence}")]
     Invalid {
@@ -78,6 +84,18 @@ pub enum CommandError {
 impl From<StoreError> for CommandError {
     fn from(error: StoreError) -> Self {
         Self::Unavailable(error.into())
+    }
+}
+
+impl From<OrphanChangeError> for CommandError {
+    fn from(error: OrphanChangeError) -> Self {
+        match error {
+            OrphanChangeError::Refused(error) => Self::Orphan(error),
+            OrphanChangeError::Record(error) => Self::Unavailable(error),
+            OrphanChangeError::NewerVersion => Self::NewerVersion,
+            OrphanChangeError::TooLarge(why) => Self::TooLarge(why),
+            OrphanChangeError::Contended => Self::Contended,
+        }
     }
 }
 

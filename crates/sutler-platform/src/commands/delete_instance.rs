@@ -2,21 +2,17 @@
 
 use super::command_error::CommandError;
 use super::instance_commit::{InstanceOutcome, TRIES_MAX, load_instance, try_change};
+use crate::abandonments::abandon_bindings;
 use crate::author::Author;
-use crate::binding_changes::change_binding;
 use crate::broker_request::check_author;
 use crate::executor::bindings_of;
-use crate::lifecycle::binding;
-use crate::lifecycle::binding::{BindingCommand, BindingEventError};
-use crate::lifecycle::instance::{Event, Instance, InstanceCommand};
+use crate::lifecycle::instance::{Event, InstanceCommand};
 use crate::lifecycle::intent::Abandonment;
 use crate::platform::Platform;
 use crate::records::ResourceName;
 
 /// Names of bindings that a refusal shows.
 const NAMES_SHOWN: usize = 20;
-/// Rounds of giving up bindings: each gives up a page of them.
-const ROUNDS_MAX: usize = 1_000;
 
 impl Platform {
     /// Accepts the delete of an instance; with its bindings if `cascade`.
@@ -89,38 +85,11 @@ impl Platform {
         abandonment: &Abandonment,
     ) -> Result<InstanceOutcome, CommandError> {
         let loaded = load_instance(&self.context, namespace, name).await?;
-        self.abandon_bindings(&loaded.instance, abandonment).await?;
+        abandon_bindings(&self.context, &loaded.instance, abandonment).await?;
         let command = || InstanceCommand::Abandon(abandonment.clone());
         let outcome = self.obey(namespace, name, command).await?;
-        self.abandon_bindings(&outcome.instance, abandonment)
-            .await?;
+        abandon_bindings(&self.context, &outcome.instance, abandonment).await?;
         Ok(outcome)
-    }
-
-    /// Gives up all bindings of an instance.
-    async fn abandon_bindings(
-        &self,
-        instance: &Instance,
-        abandonment: &Abandonment,
-    ) -> Result<(), CommandError> {
-        for _ in 0..ROUNDS_MAX {
-            let bindings = bindings_of(&self.context, instance).await?;
-            if bindings.is_empty() {
-                return Ok(());
-            }
-            for (key, _) in bindings {
-                let command = BindingCommand::Abandon(abandonment.clone());
-                let event = binding::Event::Command(Box::new(command));
-                match change_binding(&self.context, &key, event)
-                    .await
-                    .map_err(CommandError::from)
-                {
-                    Ok(_) | Err(CommandError::Binding(BindingEventError::Gone)) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Err(CommandError::Contended)
     }
 
     /// A command that needs nothing but the instance.

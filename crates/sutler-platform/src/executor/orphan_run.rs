@@ -373,6 +373,7 @@ fn words(reason: OperatorReason) -> &'static str {
     match reason {
         OperatorReason::TriesUsedUp => "every try to delete it failed",
         OperatorReason::AlwaysBusy => "the broker was busy each time for about a week",
+        OperatorReason::BrokerGone => "its broker is deregistered",
     }
 }
 

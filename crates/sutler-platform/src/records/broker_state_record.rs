@@ -3,6 +3,7 @@
 use super::record::TypedRecord;
 use crate::catalog::SyncFaults;
 use crate::lifecycle::breaker::Breaker;
+use crate::lifecycle::intent::Abandonment;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sutler_journal::{OperationId, Term};
@@ -26,6 +27,9 @@ pub struct BrokerState {
     /// removed.
     #[serde(default)]
     pub removal: Option<Timestamp>,
+    /// Who deregisters it with everything that it has and why, if somebody does: nothing takes that back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub abandonment: Option<Abandonment>,
 }
 
 /// A broker takes one operation per instance at a time (P-061).

@@ -1,5 +1,6 @@
 //! Brokers: registered, shown, changed, deregistered, operated. One file for those of all namespaces and those of one.
 
+use crate::api::access::Permission;
 use crate::api::answer::HandlerAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::bodies::BrokerBody;
@@ -11,7 +12,9 @@ use crate::api::request_inputs::RevisionCondition;
 use crate::api::requested_sync::RequestedSync;
 use crate::api::views::{BrokerDocument, ListPage};
 use crate::brokers::BrokerCommandError;
+use crate::commands::AbandonProgress;
 use crate::lifecycle::breaker::BreakerReply;
+use crate::lifecycle::intent::Abandonment;
 use crate::platform::Platform;
 use crate::records::{BrokerRegistration, ResourceName};
 use axum::http::StatusCode;
@@ -132,10 +135,29 @@ pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<HandlerAnswer, P
     shown(call, &updated, StatusCode::OK).await
 }
 
+/// Deregisters a broker. With `abandon` also one that has instances: that is to give up what it may have of them, and needs
+/// that permission besides, and a reason.
 pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
+    if call.inputs.abandon {
+        return abandon(call).await;
+    }
     let present = registration(call).await?;
     call.platform.brokers().deregister(present.uid).await?;
     Ok(HandlerAnswer::empty())
+}
+
+async fn abandon(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
+    call.require(Permission::Abandon)?;
+    let abandonment = Abandonment {
+        by: call.author.clone(),
+        reason: Some(call.order()?.required_reason()?.to_owned()),
+    };
+    let present = registration(call).await?;
+    let abandoned = call.platform.abandon_broker(present.uid, &abandonment);
+    match abandoned.await? {
+        AbandonProgress::Finished => Ok(HandlerAnswer::empty()),
+        AbandonProgress::GoesOn => shown(call, &present, StatusCode::ACCEPTED).await,
+    }
 }
 
 /// Reads the catalog again.

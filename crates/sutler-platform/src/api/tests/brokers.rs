@@ -1,6 +1,6 @@
 //! Brokers: registered, changed, operated, deregistered.
 
-use super::TestApi;
+use super::{TestApi, basic};
 use serde_json::{Value, json};
 
 const PATH: &str = "/brokers/other";
@@ -189,4 +189,46 @@ async fn the_secret_of_a_client_is_not_sent_to_another_issuer() {
     assert_eq!(pointer, "/auth/oauth2/clientSecret");
     let within = api.patch(PATH, auth("https://issuer.example/v2")).await;
     assert_eq!(within.status, 200, "{within:?}");
+}
+
+/// Source: T-92.
+#[tokio::test]
+async fn a_broker_is_deregistered_with_everything_by_who_may_give_that_up() {
+    let api = TestApi::with_instance().await;
+    let body = json!({"name": "db-app", "instance": "db"});
+    assert_eq!(api.post("/namespaces/app/bindings", body).await.status, 202);
+    let path = ("DELETE", "/brokers/databases?abandon");
+    let reason = json!({"reason": "the data centre is closed"});
+    let by = |name: &str, body: Value| {
+        let user = basic(name);
+        let api = &api;
+        async move {
+            let headers = [("authorization", user.as_str())];
+            api.ask(path, &headers, Some(body)).await
+        }
+    };
+    for (name, lacks) in [("ada", "abandon"), ("bob", "broker.manage")] {
+        let refused = by(name, reason.clone()).await;
+        assert_eq!((refused.status, refused.word()), (403, "not_allowed"));
+        assert!(refused.body.to_string().contains(lacks), "{refused:?}");
+    }
+    let refused = by("dora", json!({})).await;
+    assert_eq!((refused.status, refused.word()), (400, "invalid"));
+    let shown = api.get("/namespaces/app/instances/db").await;
+    let uid = shown.body["uid"].as_str().expect("a uid").to_owned();
+    let removed = by("dora", reason.clone()).await;
+    assert_eq!(removed.status, 204, "{removed:?}");
+    assert_eq!(api.get("/brokers/databases").await.status, 404);
+    for path in ["instances/db", "bindings/db-app"] {
+        let gone = api.get(&format!("/namespaces/app/{path}")).await;
+        assert_eq!(gone.status, 404, "{gone:?}");
+    }
+    let gone = api.get("/namespaces/app/instances?state=gone").await;
+    assert_eq!(gone.body["items"][0]["uid"], uid.as_str());
+    assert_eq!(
+        gone.body["items"][0]["abandoned"]["reason"],
+        "the data centre is closed"
+    );
+    let again = by("dora", reason).await;
+    assert_eq!((again.status, again.word()), (404, "not_found"));
 }

@@ -2,9 +2,9 @@
 //!
 //! Credentials are never shown; of certificates and keys, only whether there are any.
 
-use super::AuthorView;
 use super::instance_view::StopView;
 use super::intent_view::BrokerWords;
+use super::{AbandonmentView, AuthorView};
 use crate::api::bodies::{BrokerLimitsBody, BrokerOptionsBody};
 use crate::broker_request::Profile;
 use crate::catalog::{AccessRules, BrokerScope, CatalogRestrictions, FaultOutcome, SyncFault};
@@ -38,6 +38,9 @@ pub(crate) struct BrokerDocument {
     created_by: AuthorView,
     #[serde(skip_serializing_if = "Option::is_none")]
     deregistering_since: Option<Timestamp>,
+    /// Who deregisters it with everything that it has, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    abandoned: Option<AbandonmentView>,
     breaker: BreakerView,
     sync: SyncView,
     /// When the broker said last that it takes one operation per instance at a time.
@@ -132,6 +135,7 @@ impl BrokerDocument {
             created: registration.created,
             created_by: AuthorView::of(&registration.created_by),
             deregistering_since: registration.deregistering,
+            abandoned: state.abandonment.as_ref().map(AbandonmentView::of),
             breaker: BreakerView::of(&state.breaker),
             sync: SyncView::of(&state.sync, state.catalog_revision),
             serialized_since: state.serialization.map(|it| it.last_conflict),

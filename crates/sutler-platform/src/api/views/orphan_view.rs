@@ -205,6 +205,7 @@ fn operator_reason(reason: OperatorReason) -> &'static str {
     match reason {
         OperatorReason::TriesUsedUp => "tries_used_up",
         OperatorReason::AlwaysBusy => "always_busy",
+        OperatorReason::BrokerGone => "broker_gone",
     }
 }
 

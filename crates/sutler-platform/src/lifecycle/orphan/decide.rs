@@ -37,6 +37,7 @@ pub fn decide(
         OrphanEvent::Turn => Ok(on_turn(known(row)?, now)),
         OrphanEvent::TakenOver => Ok(on_taken_over(known(row)?, now)),
         OrphanEvent::Answer(meaning) => on_answer(known(row)?, &meaning, now),
+        OrphanEvent::BrokerGone => Ok(on_broker_gone(known(row)?, now)),
         OrphanEvent::Retry => on_retry(known(row)?, now),
         OrphanEvent::Forget { by, reason } => on_forget(known(row)?, by, reason, now),
     }
@@ -234,6 +235,29 @@ fn given_up(mut row: Orphan, reason: OperatorReason, now: Timestamp) -> OrphanDe
     let mut effects = vec![OrphanEffect::End];
     effects.extend(notification(&row, OrphanResult::LeftToOperator));
     effects.push(OrphanEffect::Alert(reason));
+    decided(row, effects, OrphanReply::Nothing)
+}
+
+/// The broker is deregistered: what it may have is left to a person, who knew that. A DELETE that is being sent is given up.
+fn on_broker_gone(mut row: Orphan, now: Timestamp) -> OrphanDecision {
+    let mut effects = Vec::new();
+    match row.state {
+        OrphanState::Due { .. } => effects.push(OrphanEffect::End),
+        OrphanState::InFlight { .. } => {
+            row.attempts.add(now, AttemptOutcome::Interrupted, None);
+            effects.push(OrphanEffect::End);
+        }
+        OrphanState::Deferred | OrphanState::NeedsOperator { .. } => {}
+        OrphanState::Done { .. } | OrphanState::Forgotten { .. } => {
+            return decided(row, effects, OrphanReply::Unchanged);
+        }
+    }
+    // Of one that needed an operator before, it was said then.
+    if !matches!(row.state, OrphanState::NeedsOperator { .. }) {
+        effects.extend(notification(&row, OrphanResult::LeftToOperator));
+    }
+    let reason = OperatorReason::BrokerGone;
+    row.state = OrphanState::NeedsOperator { since: now, reason };
     decided(row, effects, OrphanReply::Nothing)
 }
 

@@ -20,6 +20,8 @@ pub enum OrphanEvent {
     TakenOver,
     /// The answer to its DELETE, or to a poll of it.
     Answer(Box<Meaning<DeleteResponse>>),
+    /// Its broker is deregistered: nothing can be sent there any more (T-92).
+    BrokerGone,
     /// A person asks for another round, now.
     Retry,
     /// A person decides that it does not matter. The permission and the audit are the caller's.

@@ -60,6 +60,15 @@ impl OrphanState {
         }
     }
 
+    /// Whether it can be settled only as long as its broker is registered.
+    pub fn needs_broker(&self) -> bool {
+        match self {
+            Self::Due { .. } | Self::InFlight { .. } | Self::Deferred => true,
+            Self::NeedsOperator { reason, .. } => *reason != OperatorReason::BrokerGone,
+            Self::Done { .. } | Self::Forgotten { .. } => false,
+        }
+    }
+
     /// Whether nothing is to be done any more: the broker has nothing, or a person forgot it.
     pub fn is_settled(&self) -> bool {
         match self {
@@ -96,6 +105,8 @@ pub enum OperatorReason {
     TriesUsedUp,
     /// The broker said "later" for about a week.
     AlwaysBusy,
+    /// The broker is deregistered.
+    BrokerGone,
 }
 
 /// Why a person forgets an orphan: some words, not too many.

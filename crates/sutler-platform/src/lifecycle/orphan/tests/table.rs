@@ -14,13 +14,14 @@ use std::time::Duration;
 
 const TABLE: &str = include_str!("../../../../tests/transitions/orphan.txt");
 
-const OTHER_EVENTS: [&str; 8] = [
+const OTHER_EVENTS: [&str; 9] = [
     "found, automatic",
     "found, manual",
     "turn",
     "turn, too early",
     "taken over",
     "gone, sent too early",
+    "broker gone",
     "retry",
     "forget",
 ];
@@ -106,6 +107,7 @@ fn variants(event: &str) -> Vec<OrphanEvent> {
         "found, manual" => vec![newly_found(CleanupMode::Manual)],
         "turn" | "turn, too early" => vec![OrphanEvent::Turn],
         "taken over" => vec![OrphanEvent::TakenOver],
+        "broker gone" => vec![OrphanEvent::BrokerGone],
         "retry" => vec![OrphanEvent::Retry],
         "forget" => vec![OrphanEvent::Forget {
             by: person("operator"),
@@ -259,6 +261,7 @@ fn state_by_row(row: &TableRow) -> OrphanState {
         "polling" => in_flight(DeleteStage::Polling { since: now() }),
         "needs operator (tries)" => given_up(OperatorReason::TriesUsedUp),
         "needs operator (waits)" => given_up(OperatorReason::AlwaysBusy),
+        "needs operator (broker gone)" => given_up(OperatorReason::BrokerGone),
         "done" => OrphanState::Done { at: now() },
         "forgotten" => OrphanState::Forgotten {
             at: now(),
