@@ -24,6 +24,7 @@ mod broker_abandonment;
 pub mod broker_request;
 pub mod brokers;
 pub mod catalog;
+mod census;
 pub mod commands;
 mod context;
 pub mod credentials;

@@ -5,6 +5,7 @@
 use super::access::AccessSettings;
 use super::health::{self, PlatformHealth};
 use super::rest_api::RestApi;
+use crate::census;
 use crate::platform::Platform;
 use axum::body::Body;
 use axum::http::{Request, Response};
@@ -58,6 +59,7 @@ impl PlatformServer {
         };
         settings.auth.prefetch_keys();
         tokio::spawn(health::watch(health.clone(), platform.clone()));
+        tokio::spawn(census::watch(platform.clone()));
         let api = RestApi {
             platform,
             auth: settings.auth,

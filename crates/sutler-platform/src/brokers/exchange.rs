@@ -8,6 +8,7 @@ use super::breaker_effects::StateChange;
 use super::broker_view::{BrokerView, BrokerViewError};
 use super::command_error::BrokerCommandError;
 use crate::lifecycle::breaker::{BreakerEvent, ExchangeOutcome};
+use crate::metrics::record_exchange;
 use crate::records::LearnedSerialization;
 use jiff::Timestamp;
 use std::time::Duration;
@@ -27,6 +28,7 @@ impl Brokers {
         outcome: ExchangeOutcome,
         event: Option<BrokerEvent>,
     ) {
+        record_exchange(self.cache.registration(broker).as_ref(), outcome);
         if let Err(error) = self.note_exchange(broker, begun, outcome, event).await {
             tracing::warn!(%broker, error = &error as &dyn std::error::Error,
                 "what an exchange says of the broker was not written this time");

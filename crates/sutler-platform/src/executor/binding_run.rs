@@ -277,7 +277,7 @@ impl BindingRun<'_> {
                 Err(CommitRejectedError::TooLarge(why)) => return Err(RunError::TooLarge(why)),
             }
         }
-        own.written();
+        own.written(self.run, &self.context.records);
         self.own = own;
         after_commit(self.context, &bound.instance, &decision).await;
         let version = match was.state.get() == Some(&decision.next) {

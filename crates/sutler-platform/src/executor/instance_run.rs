@@ -266,7 +266,7 @@ impl InstanceRun<'_> {
             }
         }
         self.read_secrets = ReadSecrets::default();
-        own.written();
+        own.written(self.run, &self.context.records);
         self.own = own;
         let version = match was.state.get() == Some(&decision.next) {
             true => was.version,

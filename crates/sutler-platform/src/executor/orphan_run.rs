@@ -272,7 +272,7 @@ impl OrphanRun<'_> {
                 Err(CommitRejectedError::TooLarge(why)) => return Err(RunError::TooLarge(why)),
             }
         }
-        own.written();
+        own.written(self.run, &self.context.records);
         self.own = own;
         self.after_commit(&decision).await;
         Ok(Some(decision))

@@ -1,10 +1,11 @@
 //! The operation of a run: what was sent for it, and what the run's next commit writes of it.
 
 use crate::lifecycle::intent::IntentEnd;
+use crate::metrics::record_operation;
 use crate::platform_records::PlatformRecords;
 use crate::records::{IntentDetail, IntentProgress};
 use std::time::Duration;
-use sutler_journal::{Commit, Due, Next, OperationId, Outcome, RunResult};
+use sutler_journal::{Commit, Due, Next, OperationId, Outcome, Run, RunResult};
 
 /// How the operation goes on after a commit of its run.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,8 +91,13 @@ impl OwnOperation {
         self.next = NextClaim::Held;
     }
 
-    /// The commit was written.
-    pub(crate) fn written(&mut self) {
+    /// The commit of the run was written.
+    pub(crate) fn written(&mut self, run: &Run, records: &PlatformRecords) {
+        if let NextClaim::Ended(end) = &self.next {
+            let row = &run.operation().row;
+            let after = records.documents.clock.now().since(row.accepted);
+            record_operation(&row.verb, outcome(end), after);
+        }
         self.stored_progress = self.progress.clone();
         self.stored_detail = self.detail.clone();
     }
