@@ -113,7 +113,7 @@ mod tests {
         }
     }
 
-    /// P-081, P-124.
+    /// Holds: P-081, P-124.
     #[test]
     fn only_200_404_and_transient_statuses_are_not_failures_of_a_read() {
         assert_eq!(read(200, "{}"), "read");

@@ -165,7 +165,7 @@ mod tests {
         }
     }
 
-    /// P-052, P-053.
+    /// Holds: P-052, P-053.
     #[test]
     fn a_poll_carries_the_unchanged_operation_and_the_previous_plan() {
         let token = "a/b &=?#%+ä".try_into().expect("a token");
@@ -177,7 +177,7 @@ mod tests {
         );
     }
 
-    /// P-052.
+    /// Holds: P-052.
     #[test]
     fn a_poll_after_a_202_without_an_operation_has_no_operation() {
         let (instance, binding) = (

@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(polled_at, [1, 3, 7, 15, 31]);
     }
 
-    /// P-057.
+    /// Holds: P-057.
     #[tokio::test(start_paused = true)]
     async fn polls_follow_retry_after() {
         let answers = vec![
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(polled_at, [5, 35, 95]);
     }
 
-    /// P-056, P-058.
+    /// Holds: P-056, P-058.
     #[tokio::test(start_paused = true)]
     async fn unclear_answers_are_polled_through_to_the_deadline() {
         let answers = vec![
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(polled_at, [1, 3, 7, 15, 31, 60]);
     }
 
-    /// P-055.
+    /// Holds: P-055.
     #[tokio::test(start_paused = true)]
     async fn a_410_ends_a_delete() {
         let answers = vec![answer(200, &[], IN_PROGRESS), answer(410, &[], "{}")];
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(polled_at.len(), 2);
     }
 
-    /// P-059.
+    /// Holds: P-059.
     #[tokio::test(start_paused = true)]
     async fn a_binding_that_cannot_be_fetched_yet_is_fetched_again() {
         for (answers, good) in [

@@ -90,7 +90,7 @@ mod tests {
         );
     }
 
-    /// P-057.
+    /// Holds: P-057.
     #[test]
     fn the_wait_of_the_broker_counts_within_bounds() {
         let schedule = PollSchedule::default();
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(retry_after(0), NextPoll::Wait(schedule.shortest));
     }
 
-    /// P-058.
+    /// Holds: P-058.
     #[test]
     fn the_smaller_of_both_limits_counts() {
         let own = PollSchedule {

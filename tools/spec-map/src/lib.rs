@@ -8,4 +8,4 @@ mod scan;
 
 pub use checklist::{Level, Line, parse as checklist};
 pub use page::Map;
-pub use scan::{HeldLine, workspace as held_by_tests};
+pub use scan::{HeldLine, broker_lines as held_by_tests, platform_lines as held_by_platform_tests};

@@ -1,15 +1,16 @@
 //! Writes `docs/spec-coverage.md`: the tests that hold each line of the specification.
 //!
 //! Tests declare this in a doc comment that begins with `Holds:`. The lines are in
-//! `checklist.txt`. The library finds the tests (`scan.rs`) and writes the table (`page.rs`);
+//! `checklist.txt` (brokers) and `platform-checklist.txt`. The library finds the tests (`scan.rs`) and writes the table (`page.rs`);
 //! the quality of a test is checked by `tools/mutants`, not here.
 
 use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use sutler_spec_map::{Map, checklist, held_by_tests};
+use sutler_spec_map::{Map, checklist, held_by_platform_tests, held_by_tests};
 
 const CHECKLIST: &str = "tools/spec-map/checklist.txt";
+const PLATFORM_CHECKLIST: &str = "tools/spec-map/platform-checklist.txt";
 const DECISIONS: &str = "docs/DECISIONS.md";
 const PAGE: &str = "docs/spec-coverage.md";
 
@@ -40,7 +41,10 @@ fn run(check: bool) -> Result<String, String> {
     let lines = checklist(&read(&root, CHECKLIST)?, &decisions)?;
     let found = held_by_tests(&root)?;
     let map = Map::new(&lines, &found)?;
-    let text = map.page();
+    let platform_lines = checklist(&read(&root, PLATFORM_CHECKLIST)?, "")?;
+    let platform_found = held_by_platform_tests(&root)?;
+    let platform = Map::new(&platform_lines, &platform_found)?;
+    let text = format!("{}\n## Platforms\n\n{}", map.page(), platform.section());
     if !check {
         std::fs::write(root.join(PAGE), &text).map_err(|error| format!("{PAGE}: {error}"))?;
     } else if std::fs::read_to_string(root.join(PAGE)).is_ok_and(|there| there != text) {
@@ -52,10 +56,14 @@ fn run(check: bool) -> Result<String, String> {
             "{PAGE} is missing: run cargo run -p sutler-spec-map"
         ));
     }
-    match map.missing().as_slice() {
-        [] => Ok(map.summary()),
+    match [map.missing(), platform.missing()].concat().as_slice() {
+        [] => Ok(format!(
+            "brokers: {}; platforms: {}",
+            map.summary(),
+            platform.summary()
+        )),
         missing => Err(format!(
-            "no test holds these lines that a broker must keep: {}",
+            "no test holds these lines that a broker or a platform must keep: {}",
             missing.join(", ")
         )),
     }

@@ -64,9 +64,16 @@ impl<'a> Map<'a> {
              Made by `cargo run -p sutler-spec-map` from the `Holds:` lines above the tests; do not edit.\n\
              B-lines number the statements of the OSB 2.17 specification about brokers; `docs/check-cases.md`\n\
              words those that `sutler check` tests. D-lines are the decisions in `docs/DECISIONS.md`, which names the\n\
-             rows and tests of those from D-14 on.\n\n\
-             | level | lines | held by tests |\n|---|---|---|\n",
+             rows and tests of those from D-14 on. P-lines number its statements about platforms.\n\n\
+             ## Brokers\n\n",
         );
+        page += &self.section();
+        page
+    }
+
+    /// The part of the page about its lines: counts, the table, and what no test holds.
+    pub fn section(&self) -> String {
+        let mut page = String::from("| level | lines | held by tests |\n|---|---|---|\n");
         let levels = [
             Level::Must,
             Level::Should,
@@ -76,6 +83,9 @@ impl<'a> Map<'a> {
         ];
         for level in levels {
             let (held, all) = self.count(Some(level));
+            if all == 0 {
+                continue;
+            }
             let _ = writeln!(page, "| {} | {all} | {held} |", level.word());
         }
         let (held, all) = self.count(None);
@@ -88,7 +98,7 @@ impl<'a> Map<'a> {
             let (number, level) = (&line.number, line.level.word());
             let _ = writeln!(page, "| {number} | {level} | {} |", tests.join("<br>"));
         }
-        page.push_str("\n## Held by no `Holds:` line\n\n");
+        page.push_str("\n### Held by no `Holds:` line\n\n");
         for (line, _) in self.rows.iter().filter(|(_, tests)| tests.is_empty()) {
             let reason = line.reason.as_deref().unwrap_or("Nothing yet.");
             let _ = writeln!(page, "- {} ({}): {reason}", line.number, line.level.word());

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 /// Directories of the sources.
 const FOLDERS: [&str; 3] = ["crates", "examples", "tools"];
 const MARK: &str = "/// Holds:";
+/// What the numbers of lines about platforms begin with.
+const PLATFORM_LINE: &str = "P-";
 
 /// A test and a line that it holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +20,21 @@ pub struct HeldLine {
     pub test: String,
 }
 
-/// All lines that tests of the workspace declare to hold.
-pub fn workspace(root: &Path) -> Result<Vec<HeldLine>, String> {
+/// The lines about brokers, and the decisions, that tests of the workspace declare to hold.
+pub fn broker_lines(root: &Path) -> Result<Vec<HeldLine>, String> {
+    let mut held = workspace(root)?;
+    held.retain(|line| !line.number.starts_with(PLATFORM_LINE));
+    Ok(held)
+}
+
+/// The lines about platforms that tests of the workspace declare to hold.
+pub fn platform_lines(root: &Path) -> Result<Vec<HeldLine>, String> {
+    let mut held = workspace(root)?;
+    held.retain(|line| line.number.starts_with(PLATFORM_LINE));
+    Ok(held)
+}
+
+fn workspace(root: &Path) -> Result<Vec<HeldLine>, String> {
     let mut files = Vec::new();
     for folder in FOLDERS {
         collect(&root.join(folder), &mut files)?;
@@ -109,7 +124,8 @@ fn parse(module: &str, said: &str) -> Result<Vec<String>, String> {
     let well_formed = |number: &str| {
         let digits = number
             .strip_prefix("B-")
-            .or_else(|| number.strip_prefix("D-"));
+            .or_else(|| number.strip_prefix("D-"))
+            .or_else(|| number.strip_prefix(PLATFORM_LINE));
         digits.is_some_and(|it| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit()))
     };
     numbers

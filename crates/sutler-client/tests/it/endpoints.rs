@@ -214,7 +214,7 @@ async fn an_instance_lifecycle_with_asynchronous_answers() {
     broker.close().await;
 }
 
-/// P-111.
+/// Holds: P-111.
 #[tokio::test]
 async fn a_binding_is_rotated_by_a_bind_that_names_its_predecessor() {
     let broker = RunningBroker::start(|broker| broker).await;
@@ -289,7 +289,7 @@ async fn refusals_of_a_real_broker_are_classified() {
     broker.close().await;
 }
 
-/// P-001, P-004, P-020.
+/// Holds: P-001, P-004, P-020.
 #[tokio::test]
 async fn every_request_carries_version_request_identity_and_content_type() {
     let server = RawServer::always(ServerAct::answer(200, "{}")).await;

@@ -67,7 +67,7 @@ fn target(request: &str) -> &str {
     request.split(' ').nth(1).unwrap_or_default()
 }
 
-/// P-052, P-053.
+/// Holds: P-052, P-053.
 #[tokio::test]
 async fn every_poll_carries_the_same_operation_and_the_old_plan() {
     let server = RawServer::scripted(|nth| match nth {
@@ -90,7 +90,7 @@ async fn every_poll_carries_the_same_operation_and_the_old_plan() {
     }
 }
 
-/// P-059.
+/// Holds: P-059.
 #[tokio::test]
 async fn after_a_bind_the_binding_is_fetched() {
     let server = RawServer::scripted(|nth| match nth {

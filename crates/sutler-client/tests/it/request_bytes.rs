@@ -193,7 +193,7 @@ fn the_same_input_builds_the_same_request() {
     assert_eq!(RequestBuilder::from_uuid(id), RequestBuilder::new(&named));
 }
 
-/// P-040.
+/// Holds: P-040.
 #[tokio::test]
 async fn a_catalog_is_asked_for_with_the_tag_of_its_last_answer() {
     let act = ServerAct::answer_with(304, "ETag: \"v2\"\r\n", "");

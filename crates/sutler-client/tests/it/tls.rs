@@ -68,6 +68,7 @@ fn is_unsent(reading: &Reading<Catalog>) -> bool {
     )
 }
 
+/// Holds: P-003.
 #[tokio::test]
 async fn a_broker_is_trusted_by_its_own_authority_and_by_no_other() {
     let fixture = Fixture::new(None).await;

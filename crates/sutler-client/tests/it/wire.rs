@@ -60,6 +60,7 @@ async fn an_unreachable_broker_was_sent_nothing() {
     }
 }
 
+/// Holds: P-008.
 #[tokio::test]
 async fn silence_after_a_request_is_a_timeout() {
     for event in [
@@ -158,7 +159,7 @@ async fn a_compressed_body_is_not_decompressed() {
     }
 }
 
-/// P-154.
+/// Holds: P-154.
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let elsewhere = RawServer::always(ServerAct::answer(200, "{}")).await;
@@ -201,6 +202,7 @@ async fn an_invalid_header_is_named_and_not_sent() {
     assert!(server.requests().is_empty());
 }
 
+/// Holds: P-006.
 #[tokio::test]
 async fn every_other_id_is_sent_as_one_segment() {
     let server = RawServer::always(ServerAct::answer(200, "{}")).await;

@@ -83,6 +83,7 @@ fn an_empty_catalog_is_a_catalog() {
 }
 
 /// Holds: B-003.
+/// Holds: P-005.
 #[test]
 fn unknown_fields_of_a_catalog_are_ignored() {
     let wire = with(

@@ -47,6 +47,7 @@ fn an_accepted_provision_or_update_carries_dashboard_operation_and_metadata() {
 }
 
 /// Holds: B-086, B-130.
+/// Holds: P-073.
 #[test]
 fn null_dashboard_and_operation_are_absent() {
     let wire = json!({"dashboard_url": null, "operation": null, "metadata": null});

@@ -12,6 +12,7 @@ fn plan_of(instance: &sutler_platform::lifecycle::instance::Instance) -> String 
     instance.projection().spec.plan.as_str().to_owned()
 }
 
+/// Holds: P-010, P-011.
 #[tokio::test(start_paused = true)]
 async fn an_instance_is_created_in_the_name_of_its_author() {
     let test = TestPlatform::start().await;
@@ -30,6 +31,7 @@ async fn an_instance_is_created_in_the_name_of_its_author() {
 }
 
 /// The first scenario of the seed: a forbidden change of the plan beside another author's change, who had not seen it.
+/// Holds: P-011.
 #[tokio::test(start_paused = true)]
 async fn a_refused_change_of_one_author_does_not_stop_the_change_of_another() {
     let test = TestPlatform::start().await;
@@ -141,6 +143,7 @@ async fn a_deleted_instance_frees_its_name() {
     assert_ne!(first.osb_id, second.osb_id);
 }
 
+/// Holds: P-050, P-051, P-052.
 #[tokio::test(start_paused = true)]
 async fn an_accepted_operation_is_polled_until_it_ends() {
     let test = TestPlatform::start().await;

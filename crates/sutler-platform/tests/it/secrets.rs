@@ -81,6 +81,7 @@ async fn until_idle(test: &TestPlatform) {
 }
 
 /// Source: section 6, P-092: the new values alone, in the name of who changed the secret.
+/// Holds: P-092.
 #[tokio::test(start_paused = true)]
 async fn a_changed_secret_updates_the_instances_that_watch_it() {
     let test = TestPlatform::start().await;

@@ -73,6 +73,7 @@ async fn what_the_ledger_may_still_delete_is_not_created() {
 }
 
 /// P-007: it may exist at the broker still.
+/// Holds: P-007.
 #[tokio::test]
 async fn the_id_of_an_orphan_that_was_forgotten_is_not_free_and_the_refusal_says_how_it_becomes_so()
 {

@@ -74,6 +74,7 @@ fn a_broker_that_demands_an_application_gets_the_namespace() {
     );
 }
 
+/// Holds: P-101.
 #[test]
 fn a_route_binding_on_cloud_foundry_names_the_route() {
     let route = text("shop.example.org/cart");
@@ -117,12 +118,14 @@ fn a_rotation_names_its_predecessor() {
     );
 }
 
+/// Holds: P-110.
 #[test]
 fn a_plan_that_does_not_rotate_bindings_never_gets_a_predecessor() {
     let replaced = "binding-1".try_into().unwrap();
     assert_eq!(Predecessor::new(&pinned_plan(false), &replaced), None);
 }
 
+/// Holds: P-120.
 #[test]
 fn an_unbind_names_the_plan_that_the_instance_has_now() {
     assert_eq!(unbind_ids(&plan_ids("large")), plan_ids("large"));

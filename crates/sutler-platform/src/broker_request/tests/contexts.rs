@@ -8,6 +8,7 @@ use crate::broker_request::{
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// Holds: P-032.
 #[test]
 fn kubernetes_brokers_get_the_namespace_and_the_cluster() {
     let namespace = namespace();
@@ -30,6 +31,7 @@ fn kubernetes_brokers_get_the_namespace_and_the_cluster() {
     );
 }
 
+/// Holds: P-031.
 #[test]
 fn cloud_foundry_brokers_get_the_organization_and_the_space() {
     let namespace = namespace();
@@ -89,6 +91,7 @@ fn annotations_are_left_out_where_there_are_none() {
     );
 }
 
+/// Holds: P-030, P-031, P-032.
 #[test]
 fn every_string_of_every_context_is_there_and_not_empty() {
     let namespace = namespace();

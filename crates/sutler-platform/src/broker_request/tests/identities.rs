@@ -13,6 +13,7 @@ fn identity(profile: Profile, author: &Author) -> OriginatingIdentity {
     originating_identity(profile, RequestCause::Author(author)).unwrap()
 }
 
+/// Holds: P-013.
 #[test]
 fn kubernetes_and_own_brokers_get_the_user_info_of_the_author() {
     for (profile, platform) in [
@@ -32,6 +33,7 @@ fn kubernetes_and_own_brokers_get_the_user_info_of_the_author() {
     }
 }
 
+/// Holds: P-013.
 #[test]
 fn cloud_foundry_brokers_get_the_user_id_of_the_author() {
     assert_eq!(
@@ -53,6 +55,7 @@ fn groups_and_extra_are_there_even_if_they_are_empty() {
     );
 }
 
+/// Holds: P-012.
 #[test]
 fn the_platform_of_the_identity_is_that_of_every_context() {
     let namespace = namespace();

@@ -28,6 +28,7 @@ fn a_provision_on_kubernetes_names_cluster_and_namespace_twice() {
     );
 }
 
+/// Holds: P-033.
 #[test]
 fn a_provision_on_cloud_foundry_names_organization_and_space_twice() {
     let instance = instance().with_parameters(json!({"disk": 10}));
@@ -68,6 +69,7 @@ fn a_provision_by_the_own_profile_without_parameters_has_none() {
     );
 }
 
+/// Holds: P-053, P-120.
 #[test]
 fn deletes_and_polls_name_the_confirmed_plan_else_that_of_the_create() {
     let (confirmed, attempted) = (plan_ids("small"), plan_ids("large"));

@@ -65,6 +65,7 @@ fn own_context(name: &str) -> Value {
     json!({"platform": "sutler", "namespace": "shop", "namespace_uid": "namespace-uid", "instance_name": name})
 }
 
+/// Holds: P-092.
 #[test]
 fn an_update_sends_changed_keys_whole_and_removed_ones_as_null() {
     let before = instance().with_parameters(json!({
@@ -101,6 +102,7 @@ fn an_update_of_a_broker_that_replaces_sends_all_parameters_if_one_changes() {
     assert_eq!(update.parameters(), None);
 }
 
+/// Holds: P-093.
 #[test]
 fn a_plan_change_on_kubernetes_names_the_plan_and_the_version_before() {
     let mut before = instance().with_parameters(json!({"disk": 10}));
@@ -124,6 +126,7 @@ fn a_plan_change_on_kubernetes_names_the_plan_and_the_version_before() {
     );
 }
 
+/// Holds: P-033, P-093.
 #[test]
 fn an_upgrade_on_cloud_foundry_has_no_organization_in_previous_values() {
     let mut before = instance();
@@ -230,6 +233,7 @@ fn a_touch_is_sent_though_it_is_empty() {
 }
 
 /// P-091: the body without a context counts for brokers as an update without changes, not as one of the context.
+/// Holds: P-091.
 #[test]
 fn no_update_is_context_only_where_the_offering_does_not_allow_it() {
     for kind in [UpdateKind::Change, UpdateKind::Touch] {

@@ -10,7 +10,7 @@ fn pinned(known: &KnownCatalog, service: &str, plan: &str) -> PinnedPlan {
     service.pinned(plan).unwrap()
 }
 
-/// Source: P-045.
+/// Holds: P-045.
 #[test]
 fn a_pinned_plan_has_effective_values() {
     let known = known([with(

@@ -34,7 +34,7 @@ fn the_same_catalog_again_changes_nothing() {
     assert_eq!(changes(&plan), Vec::<String>::new());
 }
 
-/// Source: P-041, P-043.
+/// Holds: P-041, P-043.
 #[test]
 fn a_changed_item_is_written_and_its_siblings_are_not() {
     let mut known = known([service("s", [plan("p"), plan("q")])]);
@@ -49,7 +49,7 @@ fn a_changed_item_is_written_and_its_siblings_are_not() {
     );
 }
 
-/// Source: P-041, P-042.
+/// Holds: P-041, P-042.
 #[test]
 fn a_new_name_is_a_change_and_a_new_id_is_another_item() {
     let mut known = known([service("s", [plan("p")])]);

@@ -93,7 +93,7 @@ mod tests {
         serde_json::from_value(plan).expect("a plan")
     }
 
-    /// Source: P-103.
+    /// Holds: P-103.
     #[test]
     fn an_answer_has_only_what_its_offering_requires() {
         let mount = json!({

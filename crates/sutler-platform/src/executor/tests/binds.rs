@@ -14,7 +14,7 @@ use sutler_client::wire::Method;
 use sutler_journal::{OperationFilter, OperationList, SealContext};
 use sutler_osb::ORIGINATING_IDENTITY_HEADER;
 
-/// Source: P-010, P-031, P-102.
+/// Holds: P-010, P-031, P-102.
 #[tokio::test(start_paused = true)]
 async fn a_bind_is_sent_once_in_the_name_of_its_author() {
     let platform = TestPlatform::start().await;
@@ -41,6 +41,7 @@ async fn a_bind_is_sent_once_in_the_name_of_its_author() {
 }
 
 /// Source: P-059, B-113.
+/// Holds: P-059.
 #[tokio::test(start_paused = true)]
 async fn credentials_of_an_asynchronous_bind_are_fetched() {
     let platform = TestPlatform::start().await;
@@ -102,7 +103,7 @@ async fn a_bind_waits_for_its_instance_and_is_woken_by_it() {
     assert!(bind > last_poll, "{targets:?}");
 }
 
-/// Source: P-105, P-106.
+/// Holds: P-105, P-106.
 #[tokio::test(start_paused = true)]
 async fn an_application_is_named_when_the_broker_demands_one() {
     let platform = TestPlatform::start().await;

@@ -18,6 +18,7 @@ fn delete(by: &str) -> InstanceCommand {
 }
 
 /// Source: P-121, T-53.
+/// Holds: P-121.
 #[tokio::test(start_paused = true)]
 async fn bindings_are_unbound_before_their_instance_in_the_name_of_who_deletes_it() {
     let platform = TestPlatform::start().await;

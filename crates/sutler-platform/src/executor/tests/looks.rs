@@ -15,6 +15,7 @@ fn conflict(platform: &TestPlatform) {
 }
 
 /// Polls are counted from the look on, so that the waits between them grow from the first one.
+/// Holds: P-074.
 #[tokio::test(start_paused = true)]
 async fn polls_after_a_look_are_counted_from_the_look() {
     let platform = TestPlatform::start().await;
@@ -53,4 +54,22 @@ async fn the_poll_of_a_look_is_told_to_the_breaker() {
             matches!(state.breaker, Breaker::Open(_))
         })
         .await;
+}
+
+/// Holds: P-080.
+#[tokio::test(start_paused = true)]
+async fn an_instance_is_not_fetched_where_the_offering_does_not_allow_that() {
+    let platform = TestPlatform::start().await;
+    conflict(&platform);
+    platform
+        .broker
+        .answer(Method::Get, Endpoint::InstancePoll, 404, json!({}));
+    let key = platform.create_instance().await;
+    platform
+        .until_instance(&key, "it failed", |it| it.waits_for_orphan)
+        .await;
+    let polls = platform.broker.requests(Method::Get, Endpoint::InstancePoll);
+    assert_eq!(polls.len(), 1, "it was looked for");
+    let fetches = platform.broker.requests(Method::Get, Endpoint::Instance);
+    assert_eq!(fetches, []);
 }

@@ -59,6 +59,7 @@ async fn the_same_bytes_are_sent_after_the_end_of_the_process_that_sent_them() {
 }
 
 /// Source: P-010, P-132, P-153, T-71.
+/// Holds: P-010, P-132, P-153.
 #[tokio::test(start_paused = true)]
 async fn a_failed_bind_is_deleted_in_nobodys_name_and_bound_again_under_another_id() {
     let platform = TestPlatform::start().await;
@@ -126,6 +127,7 @@ async fn a_conflict_after_a_lost_answer_is_looked_at() {
 }
 
 /// Source: P-059, T-84.
+/// Holds: P-059.
 #[tokio::test(start_paused = true)]
 async fn an_asynchronous_bind_that_cannot_be_fetched_is_mitigated() {
     let mut settings = TestSettings::default();
@@ -153,6 +155,7 @@ async fn an_asynchronous_bind_that_cannot_be_fetched_is_mitigated() {
 }
 
 /// Source: P-103, T-84.
+/// Holds: P-103.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_cannot_be_kept_is_mitigated_and_not_repeated() {
     let long = "x".repeat(128 * 1024);

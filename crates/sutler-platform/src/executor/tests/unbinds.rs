@@ -11,6 +11,7 @@ use sutler_client::wire::Method;
 use sutler_osb::ORIGINATING_IDENTITY_HEADER;
 
 /// Source: P-122, T-87.
+/// Holds: P-122.
 #[tokio::test(start_paused = true)]
 async fn a_refused_unbind_keeps_the_credentials() {
     let platform = TestPlatform::start().await;
@@ -31,6 +32,7 @@ async fn a_refused_unbind_keeps_the_credentials() {
 }
 
 /// Source: P-120, T-86.
+/// Holds: P-120.
 #[tokio::test(start_paused = true)]
 async fn credentials_are_erased_when_the_broker_confirmed_the_unbind() {
     let platform = TestPlatform::start().await;

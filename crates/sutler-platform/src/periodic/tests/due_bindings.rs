@@ -152,6 +152,7 @@ async fn a_refused_rotation_keeps_the_credentials_and_says_so() {
 }
 
 /// Source: T-88, P-104: the broker says until when the credentials should be renewed.
+/// Holds: P-104.
 #[tokio::test(start_paused = true)]
 async fn credentials_are_renewed_before_they_expire() {
     let platform = TestPlatform::start().await;

@@ -4,7 +4,7 @@ use super::{TestPlan, check, rules};
 use crate::preflight::{BindCheck, PreflightRequest, RequestedParameters};
 use serde_json::{Map, Value, json};
 
-/// Source: P-100.
+/// Holds: P-100.
 #[test]
 fn only_a_bindable_plan_is_bound() {
     let none = Map::new();
@@ -28,7 +28,7 @@ fn only_a_bindable_plan_is_bound() {
     assert_eq!(bind(&overridden), []);
 }
 
-/// Source: P-110.
+/// Holds: P-110.
 #[test]
 fn only_a_binding_of_a_rotatable_plan_is_rotated() {
     let rotate = |plan: Value| {

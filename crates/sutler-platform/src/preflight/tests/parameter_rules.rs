@@ -6,7 +6,7 @@ use crate::preflight::{
 };
 use serde_json::{Map, json};
 
-/// Source: P-044.
+/// Holds: P-044.
 #[test]
 fn parameters_are_checked_against_the_schema_of_their_request() {
     let plan = TestPlan::plain();

@@ -8,7 +8,7 @@ use crate::preflight::{
 use serde_json::{Map, json};
 use sutler_osb::Requires;
 
-/// Source: P-070.
+/// Holds: P-070.
 #[test]
 fn a_plan_that_is_unknown_or_hidden_is_not_provisioned() {
     let plan = RequestedPlan::NotFound {
@@ -23,7 +23,7 @@ fn a_plan_that_is_unknown_or_hidden_is_not_provisioned() {
     );
 }
 
-/// Source: P-070.
+/// Holds: P-070.
 #[test]
 fn a_removed_plan_is_not_provisioned() {
     let plan = TestPlan::plain();
@@ -36,7 +36,7 @@ fn a_removed_plan_is_not_provisioned() {
     );
 }
 
-/// Source: P-070.
+/// Holds: P-070.
 #[test]
 fn an_instance_is_not_moved_to_a_removed_or_unknown_plan() {
     let (plan, other) = (
@@ -69,7 +69,7 @@ fn an_instance_of_a_removed_plan_is_updated_and_bound() {
     assert_eq!(check_update(update), []);
 }
 
-/// Source: P-070.
+/// Holds: P-070.
 #[test]
 fn a_plan_of_another_offering_is_refused() {
     let plan = TestPlan::plain();
@@ -87,7 +87,7 @@ fn a_plan_of_another_offering_is_refused() {
     );
 }
 
-/// Source: P-090.
+/// Holds: P-090.
 #[test]
 fn a_plan_that_is_not_updateable_is_not_left() {
     let other = TestPlan::new(json!({}), json!({"id": "q"}));
@@ -117,7 +117,7 @@ fn a_plan_that_is_not_updateable_is_not_left() {
     assert_eq!(check_update(update), []);
 }
 
-/// Source: P-090.
+/// Holds: P-090.
 #[test]
 fn parameters_and_maintenance_of_a_plan_that_is_not_updateable_are_updated() {
     let fields = json!({"plan_updateable": false, "maintenance_info": {"version": "2.0.0"}});
@@ -131,7 +131,7 @@ fn parameters_and_maintenance_of_a_plan_that_is_not_updateable_are_updated() {
     assert_eq!(check_update(update), []);
 }
 
-/// Source: P-091.
+/// Holds: P-091.
 #[test]
 fn the_context_alone_is_updated_only_where_that_is_allowed() {
     let fields = json!({"maintenance_info": {"version": "1.0.0"}});
@@ -182,7 +182,7 @@ fn the_context_alone_is_updated_only_where_that_is_allowed() {
     );
 }
 
-/// Source: P-071.
+/// Holds: P-071.
 #[test]
 fn the_maintenance_version_is_the_one_of_the_plan_that_the_instance_will_have() {
     let plan = TestPlan::plain();
@@ -215,7 +215,7 @@ fn the_maintenance_version_is_the_one_of_the_plan_that_the_instance_will_have() 
     );
 }
 
-/// Source: P-103.
+/// Holds: P-103.
 #[test]
 fn an_offering_gets_only_the_permissions_that_are_allowed() {
     let fields = json!({"requires": ["volume_mount", "syslog_drain"]});

@@ -110,7 +110,7 @@ async fn the_brokers_of_a_namespace_share_the_part_of_one() {
     }
 }
 
-/// P-061.
+/// Holds: P-061.
 #[tokio::test(start_paused = true)]
 async fn that_a_broker_takes_one_operation_at_a_time_is_forgotten_after_a_day_without_a_conflict() {
     const HOUR: u64 = 3600;

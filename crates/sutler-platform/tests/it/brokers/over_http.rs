@@ -95,7 +95,7 @@ fn with_password(address: SocketAddr, password: &str) -> BrokerDefinition {
     }
 }
 
-/// P-002, P-010, P-040.
+/// Holds: P-002, P-010, P-040.
 #[tokio::test]
 async fn a_catalog_is_read_with_the_brokers_credentials_its_tag_and_no_user() {
     let (address, received) = server().await;

@@ -69,7 +69,7 @@ async fn the_pauses_between_probes_grow_and_several_replicas_send_each_once() {
     }
 }
 
-/// P-010, P-040.
+/// Holds: P-010, P-040.
 #[tokio::test(start_paused = true)]
 async fn a_probe_has_the_tag_of_the_known_catalog_and_no_user() {
     let platform = PlatformFixture::new();

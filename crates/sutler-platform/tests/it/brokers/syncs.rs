@@ -114,7 +114,7 @@ async fn the_same_catalog_without_a_tag_does_not_get_another_revision() {
     replica.close().await;
 }
 
-/// P-046.
+/// Holds: P-046.
 #[tokio::test(start_paused = true)]
 async fn an_unusable_item_is_reported_and_the_others_are_synced() {
     let platform = PlatformFixture::new();
@@ -200,7 +200,7 @@ async fn a_broker_that_refuses_the_credentials_of_a_sync_gets_nothing_more() {
     replica.close().await;
 }
 
-/// P-047.
+/// Holds: P-047.
 #[tokio::test(start_paused = true)]
 async fn answers_that_show_an_old_catalog_ask_for_few_syncs_and_never_for_none() {
     let platform = PlatformFixture::new();

@@ -8,6 +8,8 @@ use crate::lifecycle::meaning_table::{AnsweredRequest, MeaningRow, rows};
 use sutler_osb::OperationKind;
 
 /// Source: P-050 to P-060, P-120 to P-154, D-35 to D-45.
+/// Holds: P-054, P-055, P-056, P-058, P-060, P-102, P-122, P-130, P-131, P-132, P-133, P-134, P-135, P-136, P-137.
+/// Holds: P-138, P-139, P-140, P-141, P-142, P-143, P-144, P-145, P-146, P-147, P-148, P-149, P-150, P-152, P-154.
 #[test]
 fn every_answer_and_every_poll_leads_where_its_meaning_says() {
     let mut complaints = Vec::new();

@@ -47,7 +47,7 @@ fn a_binding_is_renewed_after_its_time() {
     assert_eq!(due_after(&bound(None, HOUR, None, None)), None);
 }
 
-/// P-104.
+/// Holds: P-104.
 #[test]
 fn a_binding_is_renewed_shortly_before_the_broker_wants_it() {
     let it = bound(None, HOUR, Some(10 * DAY), Some(20 * DAY));

@@ -132,6 +132,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_500))]
 
     /// Source: invariants I-1, I-4 to I-6, I-10 and I-12, P-007, at most four generations, every intent ends once.
+    /// Holds: P-007.
     #[test]
     fn random_histories_keep_the_invariants(
         unusual in any::<bool>(),

@@ -134,7 +134,7 @@ fn an_orphan_of_an_earlier_bind_is_not_taken_for_the_one_that_is_waited_for() {
     assert_eq!(late.err(), Some(BindingEventError::OutOfDate));
 }
 
-/// P-007.
+/// Holds: P-007.
 #[test]
 fn a_chosen_id_is_used_until_it_may_exist_at_the_broker_for_nothing() {
     let it = created(Some(5));
@@ -156,7 +156,7 @@ fn a_chosen_id_is_used_until_it_may_exist_at_the_broker_for_nothing() {
     assert_eq!(ids(&it), ["osb-5", "osb-64"]);
 }
 
-/// P-111.
+/// Holds: P-111.
 #[test]
 fn a_rotation_names_its_predecessor_only_while_that_works() {
     let rotatable = || BindFacts {
@@ -178,7 +178,7 @@ fn a_rotation_names_its_predecessor_only_while_that_works() {
     assert_eq!(predecessor(NOW), None);
 }
 
-/// P-105.
+/// Holds: P-105.
 #[test]
 fn an_application_is_named_once_and_by_all_later_binds() {
     let it = answered(turn(created(None)).next, "requires app", 50).next;

@@ -89,6 +89,7 @@ const EVENTS: [&str; 68] = [
 ];
 
 /// Source: P-007, P-051, P-055, P-059 to P-061, P-100 to P-106, P-110, P-111, P-120 to P-123, P-130 to P-153, D-34 to D-43.
+/// Holds: P-007, P-051, P-055, P-059, P-060, P-061, P-102, P-105, P-111, P-122, P-123, P-151, P-152, P-153.
 #[test]
 fn every_binding_in_every_state_meets_every_event_as_the_table_says() {
     assert_holds(TABLE, &STATES, &EVENTS, outcome);

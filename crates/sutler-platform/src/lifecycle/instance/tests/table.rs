@@ -88,6 +88,7 @@ const EVENTS: [&str; 61] = [
 ];
 
 /// Source: P-007, P-051, P-055, P-060, P-094, P-095, P-096, P-122, P-123, D-34, D-35, D-36, D-38, D-39, D-40, D-41, D-43.
+/// Holds: P-007, P-051, P-055, P-060, P-094, P-095, P-096, P-122, P-123.
 #[test]
 fn every_instance_in_every_state_meets_every_event_as_the_table_says() {
     assert_holds(TABLE, &STATES, &EVENTS, outcome);

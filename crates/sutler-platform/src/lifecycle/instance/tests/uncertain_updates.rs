@@ -4,6 +4,7 @@ use super::lane::Lane;
 use crate::lifecycle::instance::{Basis, Event, Exposure, FetchedInstance, ResourceDetails};
 
 /// Source: T-50, P-094.
+/// Holds: P-094.
 #[test]
 fn a_fetch_after_an_uncertain_update_keeps_the_dashboard_that_the_broker_leaves_out() {
     let mut lane = Lane::in_state("live uncertain");

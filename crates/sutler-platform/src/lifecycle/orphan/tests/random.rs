@@ -201,6 +201,7 @@ proptest! {
     }
 
     /// P-153: a broker that says in the end that nothing is there ends every row that a person does not forget.
+    /// Holds: P-153.
     #[test]
     fn every_row_ends_once_the_broker_says_that_nothing_is_there(steps in steps()) {
         let mut model = Model { now: now(), row: None, operation: None };

@@ -101,7 +101,7 @@ fn the_wish_of_the_broker_lengthens_a_pause_up_to_a_day() {
     assert_eq!(wish(RetryCause::Busy, past), 4 * MINUTE);
 }
 
-/// P-057.
+/// Holds: P-057.
 #[test]
 fn the_wish_of_the_broker_for_polls_is_passed_on() {
     let wish = Some(RetryAfter::Wait(MINUTE));
@@ -204,6 +204,7 @@ fn what_is_found_again_keeps_the_attempts_of_the_first_time() {
 }
 
 /// P-053: the poll names the service and the plan of the DELETE.
+/// Holds: P-053.
 #[test]
 fn an_instance_is_deprovisioned_and_a_binding_is_unbound() {
     let mut orphan = row(OrphanState::Deferred);

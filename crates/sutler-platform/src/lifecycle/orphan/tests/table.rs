@@ -31,7 +31,7 @@ const GUARD_MINUTES: u64 = 2;
 /// Minutes from now until what is planned, if a turn comes too early.
 const PLANNED_MINUTES: u64 = 3;
 
-/// P-010, P-153.
+/// Holds: P-010, P-153.
 #[test]
 fn every_orphan_in_every_state_meets_every_event_as_the_table_says() {
     let events = [&ANSWERS[..], &OTHER_EVENTS[..]].concat();
