@@ -75,6 +75,17 @@ pub(crate) fn spawn(
     if let Some(list) = list {
         command.arg("--list").arg(list);
     }
+    measured(command)
+}
+
+/// Starts this executable as a load process with other arguments, and reads its measurements.
+pub(crate) fn spawn_with(args: &[&str]) -> Result<LoadResult, BoxError> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(args);
+    measured(command)
+}
+
+fn measured(mut command: Command) -> Result<LoadResult, BoxError> {
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())

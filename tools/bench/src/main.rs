@@ -10,6 +10,7 @@ mod bundles;
 mod http_pairs;
 mod load;
 mod machine;
+mod platform;
 mod registries;
 mod report;
 mod start_time;
@@ -21,7 +22,7 @@ use clap::{Parser, Subcommand};
 use load::BoxError;
 use std::path::PathBuf;
 
-/// Measures the broker against bare hyper, skeletons and a bare group-commit loop.
+/// Measures the broker against bare hyper, skeletons and a bare group-commit loop, and the platform against itself.
 #[derive(Parser)]
 #[command(name = "sutler-bench", version, about)]
 struct Cli {
@@ -60,6 +61,11 @@ enum Command {
     Bundles(bundles::BundleArgs),
     /// Measures refreshes of a large registry by a real broker, compared with a bare loop of the same requests
     Registries(registries::RegistryArgs),
+    /// Measures the platform: brokers that hang, polls, an idle platform, and growth
+    Platform(platform::PlatformArgs),
+    /// (internal) Send requests to a platform and print what was measured
+    #[command(hide = true)]
+    PlatformRequests(platform::RequestArgs),
     /// (internal) Ask a registry for everything once
     #[command(hide = true)]
     Bare(registries::BareArgs),
@@ -79,6 +85,10 @@ fn main() -> Result<(), BoxError> {
         Some(Command::Registries(args)) => runtime(2)?.block_on(registries::measure(args)),
         Some(Command::Bare(args)) => runtime(2)?.block_on(registries::bare(args)),
         Some(Command::Bundles(args)) => runtime(2)?.block_on(bundles::measure(args)),
+        Some(Command::Platform(args)) => runtime(2)?.block_on(platform::measure(args)),
+        Some(Command::PlatformRequests(args)) => {
+            runtime(1)?.block_on(platform::send_requests(args))
+        }
         None => runtime(2)?.block_on(measure(cli.run)),
     }
 }

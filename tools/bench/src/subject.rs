@@ -1,7 +1,7 @@
 //! Subjects of measurements, each in a separate process: bare hyper, the skeletons, the broker.
 
 use crate::load::BoxError;
-use crate::{baseline, broker, bundles};
+use crate::{baseline, broker, bundles, platform};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,6 +31,10 @@ pub(crate) enum Subject {
     StuckBroker,
     /// The broker, with bundles that are run as processes.
     Bundles,
+    /// The platform.
+    Platform,
+    /// Any number of brokers of a platform.
+    StubBrokers,
 }
 
 #[derive(Args)]
@@ -54,6 +58,8 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), BoxError> {
         Subject::Broker => broker::serve(port, &dir, broker::ResponseMode::AtOnce).await,
         Subject::StuckBroker => broker::serve(port, &dir, broker::ResponseMode::Never).await,
         Subject::Bundles => bundles::serve(port, &dir).await,
+        Subject::Platform => platform::serve(port, &dir).await,
+        Subject::StubBrokers => platform::serve_brokers(port).await,
     }
 }
 
@@ -108,6 +114,25 @@ impl Server {
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+
+    /// Stops it, until [`Server::resume`]. Its lease goes on meanwhile.
+    pub(crate) fn pause(&self) -> Result<(), BoxError> {
+        self.signal("-STOP")
+    }
+
+    /// Lets it go on.
+    pub(crate) fn resume(&self) -> Result<(), BoxError> {
+        self.signal("-CONT")
+    }
+
+    fn signal(&self, signal: &str) -> Result<(), BoxError> {
+        let process = self.id().to_string();
+        let sent = Command::new("kill").args([signal, &process]).status()?;
+        match sent.success() {
+            true => Ok(()),
+            false => Err(format!("kill {signal} failed").into()),
+        }
     }
 
     /// Its resident memory in MB.
