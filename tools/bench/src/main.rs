@@ -63,6 +63,9 @@ enum Command {
     Registries(registries::RegistryArgs),
     /// Measures the platform: brokers that hang, polls, an idle platform, and growth
     Platform(platform::PlatformArgs),
+    /// (internal) Fill the database of a platform
+    #[command(hide = true)]
+    PlatformFill(platform::FillArgs),
     /// (internal) Send requests to a platform and print what was measured
     #[command(hide = true)]
     PlatformRequests(platform::RequestArgs),
@@ -86,6 +89,7 @@ fn main() -> Result<(), BoxError> {
         Some(Command::Bare(args)) => runtime(2)?.block_on(registries::bare(args)),
         Some(Command::Bundles(args)) => runtime(2)?.block_on(bundles::measure(args)),
         Some(Command::Platform(args)) => runtime(2)?.block_on(platform::measure(args)),
+        Some(Command::PlatformFill(args)) => runtime(2)?.block_on(platform::fill_database(args)),
         Some(Command::PlatformRequests(args)) => {
             runtime(1)?.block_on(platform::send_requests(args))
         }

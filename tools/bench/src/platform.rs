@@ -18,6 +18,7 @@ mod requests;
 mod stub_brokers;
 mod verdicts;
 
+pub(crate) use fill::{FillArgs, run as fill_database};
 pub(crate) use platform_server::serve;
 pub(crate) use requests::{RequestArgs, run as send_requests};
 pub(crate) use stub_brokers::serve as serve_brokers;

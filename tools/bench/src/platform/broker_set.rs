@@ -2,6 +2,7 @@
 
 use super::stub_brokers::Behaviour;
 use crate::load::BoxError;
+use clap::Args;
 use std::time::Duration;
 use sutler_platform::brokers::BrokerDefinition;
 use sutler_platform::records::ResourceName;
@@ -11,18 +12,26 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(600);
 /// Catalogs are not read again during a measurement.
 const RARELY: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// The last brokers of a set with bad ones.
+const BAD: [Behaviour; 3] = [Behaviour::Hanging, Behaviour::Dripping, Behaviour::Refusing];
+
 /// Brokers of one platform.
-#[derive(Clone, Debug)]
+#[derive(Args, Clone, Debug)]
 pub(super) struct BrokerSet {
-    /// Port of the stub.
+    /// Port of the stub
+    #[arg(long)]
     pub(super) port: u16,
-    /// Number of brokers.
+    /// Number of brokers
+    #[arg(long)]
     pub(super) count: usize,
-    /// Seconds between two polls that the brokers ask for.
+    /// Seconds between two polls that the brokers ask for
+    #[arg(long)]
     pub(super) poll_seconds: u64,
-    /// Behaviour of the last ones; the others answer at once.
-    pub(super) last: Vec<Behaviour>,
-    /// So many are read again every minute.
+    /// The last ones hang, drip and refuse; the others answer at once
+    #[arg(long)]
+    pub(super) with_bad: bool,
+    /// So many are read again every minute
+    #[arg(long)]
     pub(super) read_every_minute: usize,
 }
 
@@ -33,19 +42,38 @@ impl BrokerSet {
             port,
             count,
             poll_seconds: 1,
-            last: Vec::new(),
+            with_bad: false,
             read_every_minute: 0,
         }
     }
 
     /// Brokers that answer at once; they have the first numbers.
     pub(super) fn prompt_count(&self) -> usize {
-        self.count - self.last.len()
+        match self.with_bad {
+            true => self.count.saturating_sub(BAD.len()),
+            false => self.count,
+        }
+    }
+
+    /// As arguments of a process.
+    pub(super) fn arguments(&self) -> Vec<String> {
+        let named = [
+            ("--port", self.port.to_string()),
+            ("--count", self.count.to_string()),
+            ("--poll-seconds", self.poll_seconds.to_string()),
+            ("--read-every-minute", self.read_every_minute.to_string()),
+        ];
+        let named = named.into_iter();
+        let flag = self.with_bad.then(|| "--with-bad".to_owned());
+        named
+            .flat_map(|(name, value)| [name.to_owned(), value])
+            .chain(flag)
+            .collect()
     }
 
     fn behaviour(&self, number: usize) -> Behaviour {
         let place = number.checked_sub(self.prompt_count());
-        let behaviour = place.and_then(|place| self.last.get(place));
+        let behaviour = place.and_then(|place| BAD.get(place));
         behaviour.copied().unwrap_or(Behaviour::Prompt)
     }
 

@@ -1,4 +1,5 @@
-//! Fills the database of a platform: by the commands of a real platform in this process, whose brokers answer in memory.
+//! Fills the database of a platform: by the commands of a real platform in a process of its own, whose brokers answer in
+//! memory.
 
 use super::broker_set::{BrokerSet, broker_name};
 use super::counted_store::StoreCounters;
@@ -8,9 +9,11 @@ use crate::load::BoxError;
 use crate::report::print_line;
 use async_trait::async_trait;
 use bytes::Bytes;
+use clap::Args;
 use hyper::header::{ETAG, HeaderMap, HeaderValue, RETRY_AFTER};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -22,7 +25,6 @@ use sutler_platform::commands::{ChangeOptions, WantedInstance, WantedNamespace};
 use sutler_platform::platform::Platform;
 use sutler_platform::records::{BrokerRegistration, ResourceName};
 use sutler_platform::spec::Parameters;
-use sutler_store_sqlite::SqliteStore;
 
 /// The namespace of all instances.
 pub(super) const NAMESPACE: &str = "bench";
@@ -83,19 +85,50 @@ impl BrokerTransport for MemoryBroker {
     }
 }
 
-/// Registers brokers, reads their catalogs, and creates instances of a plan, spread over the brokers that answer.
-pub(super) async fn fill(
+/// What one database is filled with.
+#[derive(Args, Clone)]
+pub(crate) struct FillArgs {
+    #[arg(long)]
+    dir: PathBuf,
+    #[command(flatten)]
+    brokers: BrokerSet,
+    /// Number of instances
+    #[arg(long)]
+    instances: usize,
+    /// Their plan
+    #[arg(long)]
+    plan: String,
+}
+
+/// Fills a database in a process of its own, which leaves it closed.
+pub(super) fn fill(
     dir: &Path,
     brokers: &BrokerSet,
-    (instances, plan): (usize, &'static str),
+    (instances, plan): (usize, &str),
 ) -> Result<(), BoxError> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("platform-fill").arg("--dir").arg(dir);
+    command.args(brokers.arguments());
+    command.args(["--instances", &instances.to_string(), "--plan", plan]);
+    match command.stdin(Stdio::null()).status()?.success() {
+        true => Ok(()),
+        false => Err("the database was not filled".into()),
+    }
+}
+
+/// Registers brokers, reads their catalogs, and creates instances of a plan, spread over the brokers that answer.
+pub(crate) async fn run(args: FillArgs) -> Result<(), BoxError> {
+    let FillArgs {
+        dir,
+        brokers,
+        instances,
+        plan,
+    } = args;
     let began = Instant::now();
     let memory = MemoryBrokers::default();
     let answered = memory.0.clone();
     let counters = Arc::<StoreCounters>::default();
-    let store = platform_server::open(dir).await?;
-    let opened = (dir, store.clone());
-    let platform = platform_server::start(opened, Arc::new(memory), counters).await?;
+    let platform = platform_server::start(&dir, Arc::new(memory), counters).await?;
     let wanted = WantedNamespace {
         labels: BTreeMap::new(),
         annotations: Annotations::default(),
@@ -104,32 +137,15 @@ pub(super) async fn fill(
     };
     let namespace = ResourceName::try_from(NAMESPACE)?;
     platform.put_namespace(&namespace, &wanted).await?;
-    register(&platform, brokers).await?;
-    create(&platform, brokers, (instances, plan), &answered).await?;
+    register(&platform, &brokers).await?;
+    create(&platform, &brokers, (instances, &plan), &answered).await?;
     platform.shut_down().await;
-    drop(platform);
-    close(store).await?;
     print_line(&format!(
         "filled {instances} instances of {} brokers in {:.0} s",
         brokers.count,
         began.elapsed().as_secs_f64()
     ));
     Ok(())
-}
-
-/// Closes the database once nothing of the platform holds it: the platform under measurement opens it next.
-async fn close(mut store: Arc<SqliteStore>) -> Result<(), BoxError> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        match Arc::try_unwrap(store) {
-            Ok(store) => {
-                store.close().await;
-                return Ok(());
-            }
-            Err(held) => store = held,
-        }
-        pause(until, "the database is still used").await?;
-    }
 }
 
 async fn register(platform: &Platform, brokers: &BrokerSet) -> Result<(), BoxError> {
@@ -157,7 +173,7 @@ async fn register(platform: &Platform, brokers: &BrokerSet) -> Result<(), BoxErr
 async fn create(
     platform: &Platform,
     brokers: &BrokerSet,
-    (instances, plan): (usize, &'static str),
+    (instances, plan): (usize, &str),
     answered: &Arc<AtomicUsize>,
 ) -> Result<(), BoxError> {
     let next = Arc::new(AtomicUsize::new(0));
@@ -165,6 +181,7 @@ async fn create(
     let mut tasks = Vec::new();
     for _ in 0..FILLERS {
         let (platform, next, answered) = (platform.clone(), next.clone(), answered.clone());
+        let plan = plan.to_owned();
         tasks.push(tokio::spawn(async move {
             let namespace = ResourceName::try_from(NAMESPACE)?;
             let options = ChangeOptions::by(author());
@@ -177,7 +194,7 @@ async fn create(
                 while number > answered.load(Ordering::Relaxed) + BACKLOG_MAX {
                     pause(until, "creates are not sent").await?;
                 }
-                let wanted = wanted(number, prompt, plan)?;
+                let wanted = wanted(number, prompt, &plan)?;
                 platform
                     .create_instance(&namespace, &wanted, &options)
                     .await?;

@@ -26,8 +26,8 @@ pub(super) async fn measure(args: &PlatformArgs, verdicts: &mut Verdicts) -> Res
         fresh_dir(&args.dir.join("few"))?,
         fresh_dir(&args.dir.join("many"))?,
     );
-    fill(&few_dir, &brokers, (few, QUICK_PLAN)).await?;
-    fill(&many_dir, &brokers, (many, QUICK_PLAN)).await?;
+    fill(&few_dir, &brokers, (few, QUICK_PLAN))?;
+    fill(&many_dir, &brokers, (many, QUICK_PLAN))?;
     let small = Server::start(Subject::Platform, &few_dir).await?;
     let large = Server::start(Subject::Platform, &many_dir).await?;
     print_line(&format!(

@@ -120,6 +120,6 @@ impl IdleCost {
 
 async fn filled(dir: &Path, brokers: &BrokerSet, instances: usize) -> Result<Server, BoxError> {
     let dir = fresh_dir(dir)?;
-    fill(&dir, brokers, (instances, QUICK_PLAN)).await?;
+    fill(&dir, brokers, (instances, QUICK_PLAN))?;
     Server::start(Subject::Platform, &dir).await
 }

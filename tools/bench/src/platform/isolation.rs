@@ -15,8 +15,6 @@ use crate::report::print_line;
 use crate::subject::{Server, Subject};
 use std::time::{Duration, Instant};
 
-/// The brokers that must hurt only their own.
-const BAD: [Behaviour; 3] = [Behaviour::Hanging, Behaviour::Dripping, Behaviour::Refusing];
 /// Requests that occupy a broker that does not answer, at least.
 const OCCUPIED: u64 = 32;
 /// Connections of the load.
@@ -32,7 +30,7 @@ pub(super) async fn measure(args: &PlatformArgs, verdicts: &mut Verdicts) -> Res
     let stub = Server::start(Subject::StubBrokers, &args.dir).await?;
     let all_prompt = BrokerSet::prompt(stub.port, count);
     let with_bad = BrokerSet {
-        last: BAD.to_vec(),
+        with_bad: true,
         ..all_prompt.clone()
     };
     let used = with_bad.prompt_count();
@@ -40,8 +38,8 @@ pub(super) async fn measure(args: &PlatformArgs, verdicts: &mut Verdicts) -> Res
         fresh_dir(&args.dir.join("prompt"))?,
         fresh_dir(&args.dir.join("with-bad"))?,
     );
-    fill(&dir, &all_prompt, (0, QUICK_PLAN)).await?;
-    fill(&bad_dir, &with_bad, (0, QUICK_PLAN)).await?;
+    fill(&dir, &all_prompt, (0, QUICK_PLAN))?;
+    fill(&bad_dir, &with_bad, (0, QUICK_PLAN))?;
     let baseline = Server::start(Subject::Platform, &dir).await?;
     let ours = Server::start(Subject::Platform, &bad_dir).await?;
     for broker in used..count {

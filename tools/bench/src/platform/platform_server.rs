@@ -19,18 +19,14 @@ use tokio::net::TcpListener;
 /// Changes and callers of one user, who sends all requests.
 const AT_ONCE: usize = 4_096;
 
-/// The database in a directory.
-pub(super) async fn open(dir: &Path) -> Result<Arc<SqliteStore>, BoxError> {
-    Ok(Arc::new(SqliteStore::open(dir.join("platform.db")).await?))
-}
-
 /// Starts a platform on the database in a directory.
 pub(super) async fn start(
-    (dir, store): (&Path, Arc<SqliteStore>),
+    dir: &Path,
     connector: Arc<dyn ConnectBroker>,
     counters: Arc<StoreCounters>,
 ) -> Result<Platform, BoxError> {
-    let store = Arc::new(CountedStore::new(store, counters));
+    let store = SqliteStore::open(dir.join("platform.db")).await?;
+    let store = Arc::new(CountedStore::new(Arc::new(store), counters));
     let keys = KeyRing::file(dir.join("platform.key"))?;
     let parts = PlatformParts {
         store: Arc::new(MeteredStore::new(store as Arc<dyn Store>)),
@@ -47,7 +43,7 @@ pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), BoxError> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let counters = Arc::<StoreCounters>::default();
     let connector = Arc::new(HttpConnector::new(EgressPolicy::Anywhere));
-    let platform = start((dir, open(dir).await?), connector, counters.clone()).await?;
+    let platform = start(dir, connector, counters.clone()).await?;
     let mut server = ServerSettings::default();
     server.limits.rate_per_caller = None;
     server.limits.requests_per_caller = AT_ONCE;

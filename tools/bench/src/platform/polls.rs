@@ -147,7 +147,7 @@ async fn sends(
 impl Polling {
     async fn start(dir: &Path, brokers: BrokerSet, polls: usize) -> Result<Self, BoxError> {
         let dir = fresh_dir(dir)?;
-        fill(&dir, &brokers, (polls, SLOW_PLAN)).await?;
+        fill(&dir, &brokers, (polls, SLOW_PLAN))?;
         let server = Server::start(Subject::Platform, &dir).await?;
         Ok(Self {
             server,
