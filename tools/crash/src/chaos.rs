@@ -7,7 +7,11 @@
 //! Pure parts: `fault_plan.rs` plans the faults; `history.rs` records the responses to clients;
 //! `sequential_model.rs`, `operation_ends.rs` and `linearizability.rs` check whether they are possible;
 //! `executions.rs`, `external_world.rs` and `leftovers.rs` check executions and leftovers.
+//!
+//! All that is about brokers. `platform_round.rs` is the same for platforms, with `platform_client.rs`, `intent_order.rs` and
+//! `breaker_watch.rs`.
 
+mod breaker_watch;
 mod client;
 mod cuttable_link;
 mod executions;
@@ -16,9 +20,12 @@ mod fault_injector;
 mod fault_plan;
 mod final_state;
 mod history;
+mod intent_order;
 mod leftovers;
 mod linearizability;
 mod operation_ends;
+mod platform_client;
+mod platform_round;
 mod replica;
 mod run;
 mod sequential_model;
@@ -31,5 +38,6 @@ pub use history::{BINDINGS, Call, ObservedReply, Progress, RecordedCall, Spec};
 pub use leftovers::{FinalState, check_leftovers, lane_of};
 pub use linearizability::{SearchEnd, explain};
 pub use operation_ends::{EndedOperation, Names, OperationEnds};
+pub use platform_round::{PlatformChaos, PlatformChaosReport, run_platform_round};
 pub use run::{Chaos, ChaosReport, run_chaos_round};
 pub use server_kind::ServerKind;

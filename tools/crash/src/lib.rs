@@ -6,7 +6,8 @@
 //! logs every effect and every memo. The rest is the platform: `process.rs` starts and kills the
 //! victim, `platform.rs` sends requests and remembers acknowledgements, `effects.rs` and
 //! `audit.rs` check the logs and the store afterwards, `random_kills.rs` and `kill_points.rs` decide when to kill.
-//! `trace.rs` reads system-call traces. For a long run: `cargo run -p sutler-crash -- --kills 5000`.
+//! `trace.rs` reads system-call traces. `platform_kills.rs` is about the other side: it kills `sutler platform`, whose broker is
+//! a `witness.rs`. For a long run: `cargo run -p sutler-crash -- --kills 5000`.
 
 mod audit;
 pub mod chaos;
@@ -15,11 +16,13 @@ mod expected_state;
 mod http_client;
 mod kill_points;
 mod platform;
+pub mod platform_kills;
 mod process;
 mod random_kills;
 mod trace;
 pub mod victim;
 mod violation;
+pub mod witness;
 
 pub use audit::{AuditReport, audit};
 pub use effects::{EffectsReport, check_effects};

@@ -9,8 +9,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_crash::chaos::{Chaos, ServerKind, run_chaos_round};
-use sutler_crash::victim::{self, Flaw, ReplicaArgs, VictimArgs};
+use sutler_crash::chaos::{Chaos, PlatformChaos, ServerKind, run_chaos_round, run_platform_round};
+use sutler_crash::platform_kills::{CommitPoints, kill_at_commits};
+use sutler_crash::victim::{self, Flaw, PlatformArgs, PlatformFlaw, ReplicaArgs, VictimArgs};
+use sutler_crash::witness::{self, WitnessArgs};
 use sutler_crash::{RandomKills, kill_at_every_point, kill_at_random};
 
 #[derive(Parser)]
@@ -42,6 +44,54 @@ enum Part {
     Replica(ReplicaArgs),
     /// Three replicas over one server, of which something is always broken.
     Chaos(ChaosArgs),
+    /// The platform that is killed.
+    #[command(hide = true)]
+    PlatformVictim(PlatformArgs),
+    /// The broker of a platform that is killed.
+    #[command(hide = true)]
+    WitnessBroker(WitnessArgs),
+    /// A platform that is killed at every commit of every verb.
+    Platform(PlatformKillArgs),
+    /// Three platforms over PostgreSQL, of which something is always broken.
+    PlatformChaos(PlatformChaosArgs),
+}
+
+#[derive(Args)]
+struct PlatformChaosArgs {
+    /// Duration of a round, in seconds
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Rounds
+    #[arg(long, default_value_t = 1)]
+    rounds: u64,
+    /// Seed; the next round takes the next number
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Directory of keys and logs; by default a temporary one
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct PlatformKillArgs {
+    /// Only scenarios whose names begin like this
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Every n-th commit
+    #[arg(long, default_value_t = 1)]
+    every: u64,
+    /// A second death at each of the first n commits of the recovery
+    #[arg(long, default_value_t = 4)]
+    second: u64,
+    /// Scenarios at a time
+    #[arg(long, default_value_t = 4)]
+    workers: usize,
+    /// Be wrong on purpose, to check that the harness notices
+    #[arg(long, value_enum)]
+    flaw: Option<PlatformFlaw>,
+    /// Directory of the runs; by default a temporary one
+    #[arg(long)]
+    dir: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -76,6 +126,10 @@ async fn main() -> ExitCode {
         Some(Part::Victim(args)) => victim::run(args).await,
         Some(Part::Replica(args)) => victim::run_replica(args).await,
         Some(Part::Chaos(args)) => chaos_run(args).await,
+        Some(Part::PlatformVictim(args)) => victim::run_platform(args).await,
+        Some(Part::WitnessBroker(args)) => witness::run(args).await,
+        Some(Part::Platform(args)) => platform_kills(args).await,
+        Some(Part::PlatformChaos(args)) => platform_chaos(args).await,
         None => long_run(cli).await,
     };
     match ended {
@@ -146,6 +200,53 @@ async fn chaos_run(args: ChaosArgs) -> Result<(), Box<dyn std::error::Error>> {
             Err(sentence) => {
                 let _ = temporary.keep();
                 return Err(sentence.into());
+            }
+        }
+    }
+    writeln!(out, "no promise broken")?;
+    Ok(())
+}
+
+async fn platform_kills(args: PlatformKillArgs) -> Result<(), Box<dyn std::error::Error>> {
+    let temporary = tempfile::tempdir()?;
+    let points = CommitPoints {
+        program: std::env::current_exe()?,
+        dir: args.dir.unwrap_or_else(|| temporary.path().to_owned()),
+        only: args.only,
+        every: args.every,
+        second: args.second,
+        workers: args.workers,
+        flaw: args.flaw,
+    };
+    let ended = kill_at_commits(&points, |report| {
+        let _ = writeln!(std::io::stdout(), "{report}");
+    });
+    let ended = ended.await;
+    if ended.is_err() {
+        // The data of a failed run is kept.
+        let _ = temporary.keep();
+    }
+    writeln!(std::io::stdout(), "{}; no promise broken", ended?)?;
+    Ok(())
+}
+
+async fn platform_chaos(args: PlatformChaosArgs) -> Result<(), Box<dyn std::error::Error>> {
+    let mut out = std::io::stdout();
+    let temporary = tempfile::tempdir()?;
+    let dir = args.dir.unwrap_or_else(|| temporary.path().to_owned());
+    let program = std::env::current_exe()?;
+    let server = tokio::task::spawn_blocking(|| ServerKind::Postgres.own()).await?;
+    let server = Arc::new(server.ok_or("install PostgreSQL, or put it on the PATH")?);
+    for seed in args.seed..args.seed + args.rounds.max(1) {
+        let length = Duration::from_secs(args.seconds);
+        let chaos = PlatformChaos::new(&program, &dir.join(seed.to_string()), seed, length);
+        let plan = chaos.plan();
+        let ended = run_platform_round(&chaos, &plan, Arc::clone(&server)).await;
+        match ended {
+            Ok(report) => writeln!(out, "seed {seed}: {report}")?,
+            Err(violation) => {
+                let kept = temporary.keep();
+                return Err(format!("seed {seed}: {violation}; see {}", kept.display()).into());
             }
         }
     }

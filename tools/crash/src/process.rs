@@ -216,7 +216,7 @@ impl VictimProcess {
     }
 }
 
-fn killed(status: &std::process::ExitStatus) -> bool {
+pub(crate) fn killed(status: &std::process::ExitStatus) -> bool {
     use std::os::unix::process::ExitStatusExt;
     status.signal() == Some(Signal::KILL.as_raw())
 }

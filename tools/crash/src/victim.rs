@@ -1,5 +1,5 @@
 //! The victim: a small broker that is meant to be killed, alone over a SQLite file or as one of several
-//! replicas over a server.
+//! replicas over a server. `victim/platform_process.rs` is the other victim: a platform.
 //!
 //! It prints `ready ADDRESS` when it serves. Its hooks (`victim/service.rs`) log effects, its store
 //! (`victim/instrumented_store.rs`) logs durable changes and kills the process at given moments. The log is
@@ -8,12 +8,18 @@
 
 mod effect_log;
 mod event_log;
+mod fast_clock;
+mod flawed_connector;
 mod instrumented_store;
+mod platform_process;
 mod replica;
 mod replica_log;
 mod service;
 
 pub use effect_log::{EffectEntry, EffectLog, ParseError};
+pub use fast_clock::FastClock;
+pub use flawed_connector::PlatformFlaw;
+pub use platform_process::{PASSWORD, PlatformArgs, run_platform};
 pub use replica::{Flaw, ReplicaArgs, STORE_VARIABLE, open_store, run_replica};
 pub use replica_log::{ReplicaBoot, ReplicaEvent, now_us};
 pub use service::steps_of;

@@ -25,9 +25,19 @@ const AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// Maximum time for a replica to stop or to freeze.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
+/// What a replica is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReplicaKind {
+    /// A broker (`victim/replica.rs`).
+    Broker,
+    /// A platform (`victim/platform_process.rs`).
+    Platform,
+}
+
 /// Configuration of replicas.
 #[derive(Clone, Debug)]
 pub(super) struct Launch {
+    pub(super) kind: ReplicaKind,
     pub(super) program: PathBuf,
     pub(super) dir: PathBuf,
     pub(super) lease: Duration,
@@ -79,26 +89,39 @@ impl Replica {
     fn command(&self) -> std::io::Result<Command> {
         let log = File::options().append(true).create(true).open(self.log())?;
         let mut command = Command::new(&self.launch.program);
+        match self.launch.kind {
+            ReplicaKind::Broker => self.broker_arguments(&mut command),
+            ReplicaKind::Platform => self.platform_arguments(&mut command),
+        }
         command
-            .arg("replica")
             .arg("--keys")
             .arg(self.launch.dir.join("keys"))
-            .arg("--ledger")
-            .arg(self.launch.dir.join("ledger"))
-            .args(["--replica", &self.replica_boot.replica.to_string()])
-            .args(["--boot", &self.replica_boot.boot.to_string()])
             .args(["--lease-ms", &self.launch.lease.as_millis().to_string()])
-            .args(["--step-ms", &self.launch.step.as_millis().to_string()])
-            .args(["--large", &self.launch.large.to_string()])
             .env(STORE_VARIABLE, self.url.expose_secret())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)
             .kill_on_drop(true);
+        Ok(command)
+    }
+
+    fn broker_arguments(&self, command: &mut Command) {
+        command
+            .arg("replica")
+            .arg("--ledger")
+            .arg(self.launch.dir.join("ledger"))
+            .args(["--replica", &self.replica_boot.replica.to_string()])
+            .args(["--boot", &self.replica_boot.boot.to_string()])
+            .args(["--step-ms", &self.launch.step.as_millis().to_string()])
+            .args(["--large", &self.launch.large.to_string()]);
         if let Some(flaw) = self.launch.flaw {
             command.args(["--flaw", flaw.word()]);
         }
-        Ok(command)
+    }
+
+    fn platform_arguments(&self, command: &mut Command) {
+        let name = format!("replica-{}", self.replica_boot.replica);
+        command.args(["platform-victim", "--name", &name]);
     }
 
     /// Starts it, repeatedly while its database is unreachable.

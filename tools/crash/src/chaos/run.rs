@@ -11,7 +11,7 @@ use super::history::{BINDINGS, Call, ObservedReply, RecordedCall};
 use super::leftovers::{FinalState, check_leftovers};
 use super::linearizability::{SearchEnd, explain};
 use super::operation_ends::{EndedOperation, Names, OperationEnds};
-use super::replica::{Launch, Replica};
+use super::replica::{Launch, Replica, ReplicaKind};
 use crate::platform::RequestMode;
 use crate::victim::{Flaw, ReplicaEvent, open_store};
 use crate::violation::{CheckResult, Violation};
@@ -211,6 +211,7 @@ async fn start_all(
         let link = CuttableLink::to(server.address()).await;
         let link = link.map_err(|error| Violation::new(format!("no way: {error}")))?;
         let launch = Launch {
+            kind: ReplicaKind::Broker,
             program: chaos.program.clone(),
             dir: chaos.dir.clone(),
             lease: chaos.lease,

@@ -15,6 +15,8 @@ use sutler_journal::{Commit, CommitId, Expect, Fence, Next, Operation, Operation
 /// The victim's event log.
 #[derive(Debug)]
 pub(super) enum EventLog {
+    /// Of a platform: its broker is the witness, and nothing is logged here.
+    Nothing,
     /// Of the only process on its file.
     Alone(EffectLog),
     /// Of one of several replicas.
@@ -115,6 +117,7 @@ impl EventLog {
         let operation = cx.operation_id().to_string();
         let (verb, attempt) = (verb.to_owned(), cx.attempt());
         match self {
+            Self::Nothing => Ok(()),
             Self::Alone(ledger) => ledger.effect(&EffectEntry::Effect {
                 operation,
                 verb,
@@ -138,7 +141,7 @@ impl EventLog {
     pub(super) fn kept(&self, cx: &Cx, step: u32) -> io::Result<()> {
         match self {
             // The store logs it in this case.
-            Self::Alone(_) => Ok(()),
+            Self::Nothing | Self::Alone(_) => Ok(()),
             Self::Shared(shared) => shared.note(&ReplicaEvent::Kept {
                 operation: cx.operation_id().to_string(),
                 step,
@@ -158,6 +161,7 @@ impl EventLog {
     /// A commit is durable.
     pub(super) fn committed(&self, commit: &Commit) {
         match self {
+            Self::Nothing => {}
             Self::Alone(ledger) => alone(ledger, commit),
             Self::Shared(shared) => shared.committed(commit),
         }

@@ -9,13 +9,14 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use rustix::process::{Signal, getpid, kill_process};
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use sutler_journal::{
     Changes, Commit, CommitError, Cursor, Document, Expect, IndexedDocument, Key, LeaseError, List,
-    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, PolledOperation, Position,
-    Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId, Write,
+    LogChunk, Next, Operation, OperationId, OperationList, OperationRow, Page, PolledOperation,
+    Position, Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId,
+    Write,
 };
 use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
 use tokio::sync::watch;
@@ -26,23 +27,68 @@ const DURING_MAX_MICROS: u64 = 500;
 /// A flawed store forgets one in this many acknowledged commits.
 const FORGOTTEN_EVERY: u64 = 3;
 
-/// When to die.
+/// When to die, and what is counted until then.
 #[derive(Clone, Debug)]
 pub(super) struct KillTrigger {
-    at: Option<u64>,
-    moment: Moment,
+    planned: Arc<Mutex<Option<PlannedKill>>>,
+    counted: CountedCalls,
     calls: Arc<AtomicU64>,
     groups: Arc<AtomicU64>,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct PlannedKill {
+    number: u64,
+    moment: Moment,
+}
+
+/// Calls to the store that have a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CountedCalls {
+    /// All that change it.
+    Changes,
+    /// Commits only: how often a worker claims and renews depends on time.
+    Commits,
+}
+
 impl KillTrigger {
     pub(super) fn new(at: Option<u64>, moment: Moment) -> Self {
+        Self::counting(CountedCalls::Changes, at, moment)
+    }
+
+    /// Counts commits only.
+    pub(super) fn at_commit(at: Option<u64>, moment: Moment) -> Self {
+        Self::counting(CountedCalls::Commits, at, moment)
+    }
+
+    fn counting(counted: CountedCalls, at: Option<u64>, moment: Moment) -> Self {
+        let planned = at.map(|number| PlannedKill { number, moment });
         Self {
-            at,
-            moment,
+            planned: Arc::new(Mutex::new(planned)),
+            counted,
             calls: Arc::default(),
             groups: Arc::default(),
         }
+    }
+
+    /// Dies at the n-th call from now on.
+    pub(super) fn arm(&self, calls: u64, moment: Moment) {
+        let number = self.count() + calls;
+        *self.planned() = Some(PlannedKill { number, moment });
+    }
+
+    /// Number of calls so far.
+    pub(super) fn count(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    fn planned(&self) -> MutexGuard<'_, Option<PlannedKill>> {
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_planned(&self, moment: Moment, number: u64) -> bool {
+        let planned = *self.planned();
+        planned.is_some_and(|it| it.moment == moment && it.number == number)
     }
 
     /// Faults at the moments inside the store's writer.
@@ -66,7 +112,7 @@ impl KillTrigger {
     fn begin(&self) -> u64 {
         let number = self.calls.fetch_add(1, Ordering::Relaxed) + 1;
         self.die_if(Moment::Before, number);
-        if self.moment == Moment::During && self.at == Some(number) {
+        if self.is_planned(Moment::During, number) {
             std::thread::spawn(move || {
                 let wait = Duration::from_micros(number * 61 % DURING_MAX_MICROS);
                 let begun = Instant::now();
@@ -80,7 +126,7 @@ impl KillTrigger {
     }
 
     fn die_if(&self, moment: Moment, number: u64) {
-        if self.moment == moment && self.at == Some(number) {
+        if self.is_planned(moment, number) {
             die();
         }
     }
@@ -101,6 +147,9 @@ pub(super) struct InstrumentedStore {
     flaw: Option<Flaw>,
     starts: AtomicU64,
     detached: bool,
+    lease_factor: u32,
+    /// A flaw: the commit that says that a request is about to be sent waits until something else is written or read.
+    late_write_ahead: Option<tokio::sync::Mutex<Option<Commit>>>,
 }
 
 impl InstrumentedStore {
@@ -116,6 +165,8 @@ impl InstrumentedStore {
             flaw: None,
             starts: AtomicU64::new(0),
             detached: false,
+            lease_factor: 1,
+            late_write_ahead: None,
         }
     }
 
@@ -132,7 +183,39 @@ impl InstrumentedStore {
         self
     }
 
-    async fn counted<T>(&self, call: impl Future<Output = T>, durable: impl FnOnce(&T)) -> T {
+    /// For a store whose clock runs so many times as fast as that of the workers.
+    pub(super) fn lease_factor(mut self, factor: u32) -> Self {
+        self.lease_factor = factor;
+        self
+    }
+
+    /// Adds the flaw that requests are sent before it is durable that they are.
+    pub(super) fn with_late_write_ahead(mut self, is_late: bool) -> Self {
+        self.late_write_ahead = is_late.then(tokio::sync::Mutex::default);
+        self
+    }
+
+    /// Makes up for a commit that waits.
+    async fn catch_up(&self) {
+        if let Some(late) = &self.late_write_ahead
+            && let Some(commit) = late.lock().await.take()
+        {
+            let made = self.inner.commit(&commit);
+            let _ = self.counted(CountedCalls::Commits, made, |_| ()).await;
+        }
+    }
+
+    async fn counted<T>(
+        &self,
+        kind: CountedCalls,
+        call: impl Future<Output = T>,
+        durable: impl FnOnce(&T),
+    ) -> T {
+        if self.trigger.counted == CountedCalls::Commits && kind == CountedCalls::Changes {
+            let answer = call.await;
+            durable(&answer);
+            return answer;
+        }
         let number = self.trigger.begin();
         let answer = call.await;
         durable(&answer);
@@ -168,6 +251,20 @@ async fn commit_noted(
     answer
 }
 
+/// Whether an operation goes on with new progress: a request was prepared, and is sent next.
+fn is_write_ahead(commit: &Commit) -> bool {
+    commit.writes().iter().any(|write| {
+        matches!(
+            write,
+            Write::Advance {
+                next: Next::Same,
+                progress: Some(_),
+                ..
+            }
+        )
+    })
+}
+
 /// The same commit without its fences.
 fn unfenced(commit: &Commit) -> Commit {
     let mut other = Commit::new().with_id(commit.id());
@@ -189,6 +286,13 @@ impl Store for InstrumentedStore {
         if self.forgets(commit) {
             return Ok(());
         }
+        self.catch_up().await;
+        if let Some(late) = &self.late_write_ahead
+            && is_write_ahead(commit)
+        {
+            *late.lock().await = Some(commit.clone());
+            return Ok(());
+        }
         self.event_log.tries(commit);
         let (store, event_log) = (Arc::clone(&self.inner), Arc::clone(&self.event_log));
         let made = commit_noted(store, event_log, commit.clone(), self.flaw);
@@ -198,14 +302,16 @@ impl Store for InstrumentedStore {
                 true => tokio::spawn(made).await.expect("a commit does not panic"),
             }
         };
-        self.counted(made, |_| ()).await
+        self.counted(CountedCalls::Commits, made, |_| ()).await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
+        self.catch_up().await;
         self.inner.get(key).await
     }
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        self.catch_up().await;
         self.inner.operation(id).await
     }
 
@@ -223,6 +329,7 @@ impl Store for InstrumentedStore {
         after: Option<&Position>,
         limit: usize,
     ) -> Result<Page, StoreError> {
+        self.catch_up().await;
         self.inner.list(list, after, limit).await
     }
 
@@ -239,7 +346,9 @@ impl Store for InstrumentedStore {
     }
 
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        self.counted(self.inner.renew(worker, ttl), |_| ()).await
+        let ttl = ttl * self.lease_factor;
+        self.counted(CountedCalls::Changes, self.inner.renew(worker, ttl), |_| ())
+            .await
     }
 
     async fn claim(
@@ -247,15 +356,21 @@ impl Store for InstrumentedStore {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        self.counted(self.inner.claim(worker, queues), |answer| {
-            self.event_log
-                .claimed(answer.as_deref().unwrap_or_default());
-        })
+        self.catch_up().await;
+        self.counted(
+            CountedCalls::Changes,
+            self.inner.claim(worker, queues),
+            |answer| {
+                self.event_log
+                    .claimed(answer.as_deref().unwrap_or_default());
+            },
+        )
         .await
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
-        self.counted(self.inner.release(worker), |_| ()).await
+        self.counted(CountedCalls::Changes, self.inner.release(worker), |_| ())
+            .await
     }
 
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {

@@ -5,5 +5,7 @@ mod chaos;
 mod failing_sync;
 mod fixture;
 mod full_disk;
+mod platform_chaos;
+mod platform_kills;
 mod random_and_point_kills;
 mod requirements;
