@@ -19,7 +19,7 @@ const AFTER_SILENCE: Duration = Duration::from_millis(40);
 /// Wait between two orders of a client.
 const BETWEEN: Duration = Duration::from_millis(15);
 const INSTANCES: &str = "/namespaces/app/instances";
-/// Ends that an order may have when anything may happen to the broker and to the instance.
+/// Ends that an order may have, or being on hold, when anything may happen to the broker and to the instance.
 const ANY: &[&str] = &["succeeded", "rejected", "failed", "superseded", "cancelled"];
 
 /// What clients saw.
@@ -35,6 +35,8 @@ pub(super) struct PlatformHistory {
     pub(super) requests: u64,
     /// Orders of which an attempt had no answer.
     pub(super) in_doubt: u64,
+    /// Orders that had ended when they were acknowledged.
+    pub(super) ended: u64,
     /// Orders that were refused.
     pub(super) refused: u64,
 }
@@ -168,6 +170,8 @@ impl PlatformClient {
                 self.note(|it| it.reads.push(read));
             }
             ("GET", _) => {}
+            // It is repeated, and has ended meanwhile: then its operation is not shown.
+            (_, 202) if answer.body["operation"].is_null() => self.note(|it| it.ended += 1),
             (_, 202) => {
                 let operation = text("operation");
                 let acknowledged = Acknowledged {

@@ -82,7 +82,7 @@ pub struct PlatformChaosReport {
     pub orphans: u64,
     /// Time from the last fault until nothing went on any more.
     pub settled: Duration,
-    /// Time until every replica showed the open breaker.
+    /// Time from the first sight of the open breaker to the last request.
     pub opened: Duration,
     /// Time until every replica sent again after the breaker closed.
     pub closed: Duration,
@@ -93,8 +93,8 @@ impl fmt::Display for PlatformChaosReport {
         write!(
             f,
             "{} faults, {} requests: {} accepted, {} refused, {} with a lost answer, {} reads; the broker received {}; \
-             {} intents, {} rows of the ledger; settled after {} ms; the breaker was open everywhere after {} ms, and \
-             everyone sent again after {} ms",
+             {} intents, {} rows of the ledger; settled after {} ms; the last request came {} ms after the \
+             breaker opened, and everyone sent again {} ms after it closed",
             self.faults,
             self.requests,
             self.accepted,
@@ -331,17 +331,16 @@ impl Round<'_> {
             };
             client.send(&order).await;
         }
-        let (open, opened) = shown_everywhere(&self.homes, "open").await?;
+        let open = shown_everywhere(&self.homes, "open").await?;
         tokio::time::sleep(OPEN_FOR).await;
         self.witness.set_delay(SLOW_MS).await?;
         self.witness.replace_rules(&[]).await?;
-        let (closed, _) = shown_everywhere(&self.homes, "closed").await?;
+        let closed = shown_everywhere(&self.homes, "closed").await?;
         self.people().settle().await?;
         self.witness.set_delay(0).await?;
         let requests = self.requests()?;
         // A replica may have closed it half a second before it was shown.
-        check_silence(&requests, (open, closed.saturating_sub(500_000)))?;
-        report.opened = opened;
+        report.opened = check_silence(&requests, (open, closed.saturating_sub(500_000)))?;
         report.closed = check_resumption(&requests, closed, self.chaos.replicas)?;
         Ok(())
     }
@@ -360,6 +359,7 @@ impl Round<'_> {
         let store = store.map_err(|error| Violation::new(format!("the store: {error}")))?;
         let known = KnownState::read(store, &self.chaos.dir.join("keys")).await?;
         let requests = self.requests()?;
+        let broker = self.witness.state().await?;
         let history = self.clients.history.lock();
         let history = history.unwrap_or_else(PoisonError::into_inner);
         report.requests = history.requests;
@@ -373,13 +373,15 @@ impl Round<'_> {
         check_order(&seen_intents(&history, &known))?;
         let evidence = Evidence {
             requests: &requests,
-            broker: &self.witness.state().await?,
+            broker: &broker,
             plans: plans_of(&catalog()),
             known: &known,
             acknowledged: &history.acknowledged,
             // Each fault may cost an attempt, and the witness and the breaker some more.
             sends_max: plan.len() + 20,
-            unacknowledged_max: usize::try_from(history.in_doubt).unwrap_or(usize::MAX),
+            silences: plan.len() as u64,
+            unacknowledged_max: usize::try_from(history.in_doubt + history.ended)
+                .unwrap_or(usize::MAX),
             mitigates: false,
         };
         evidence.judge()

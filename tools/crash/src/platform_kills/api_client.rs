@@ -40,6 +40,8 @@ pub(crate) struct ApiAnswer {
     pub(crate) status: u16,
     /// Null if there is none.
     pub(crate) body: Value,
+    /// `Location`: the intent of an accepted order.
+    pub(crate) location: Option<String>,
 }
 
 /// A client of one address.
@@ -63,6 +65,7 @@ impl ApiClient {
         Some(ApiAnswer {
             status: response.status,
             body: serde_json::from_slice(response.body).unwrap_or(Value::Null),
+            location: response.header("location").map(str::to_owned),
         })
     }
 

@@ -223,6 +223,7 @@ async fn judge(
         known: &known,
         acknowledged: &acknowledged,
         sends_max: usize::try_from(sends).unwrap_or(usize::MAX),
+        silences: report.deaths + u64::from(scenario.resends),
         unacknowledged_max: 0,
         mitigates: scenario.mitigates,
     };

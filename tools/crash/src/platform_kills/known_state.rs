@@ -11,7 +11,7 @@ use sutler_journal::{
 };
 use sutler_platform::lifecycle::binding::Binding;
 use sutler_platform::lifecycle::instance::{Exposure, Instance};
-use sutler_platform::lifecycle::intent::IntentEnd;
+use sutler_platform::lifecycle::intent::{IntentEnd, IntentState};
 use sutler_platform::lifecycle::orphan::OrphanState;
 use sutler_platform::platform_records::PlatformRecords;
 use sutler_platform::records::{
@@ -122,6 +122,18 @@ impl KnownState {
         let generations = self.bindings.iter().flat_map(|it| &it.generations);
         let mut may_exist = generations.filter(|it| it.may_exist());
         may_exist.any(|it| it.osb_id.as_str() == id)
+    }
+
+    /// Whether an intent waits for a person.
+    pub(crate) fn is_on_hold(&self, operation: &str) -> bool {
+        let of_instances = self.instances.iter().flat_map(|it| &it.pending);
+        let of_bindings = self.bindings.iter().flat_map(|it| &it.pending);
+        let mut pending = of_instances
+            .map(|it| (it.operation.0, &it.state))
+            .chain(of_bindings.map(|it| (it.operation.0, &it.state)));
+        pending.any(|(id, state)| {
+            id.to_string() == operation && matches!(state, IntentState::OnHold(_))
+        })
     }
 
     /// Whether the ledger has it, and does not take it for deleted.

@@ -97,7 +97,7 @@ impl<'a> People<'a> {
             let client = self.client().await?;
             match client.send(&asked).await {
                 Some(answer) if matches!(answer.status, 429 | 503) => {}
-                Some(answer) => return self.answered(order, &answer, in_doubt),
+                Some(answer) => return self.answered(order, answer, in_doubt).await,
                 None => in_doubt = true,
             }
             tokio::time::sleep(LOOK_EVERY).await;
@@ -106,7 +106,19 @@ impl<'a> People<'a> {
         Err(Violation::new(format!("{method} {path} is never answered")))
     }
 
-    fn answered(&mut self, order: &Order, answer: &ApiAnswer, in_doubt: bool) -> CheckResult<()> {
+    async fn answered(
+        &mut self,
+        order: &Order,
+        mut answer: ApiAnswer,
+        in_doubt: bool,
+    ) -> CheckResult<()> {
+        // Of an intent that has ended meanwhile, the answer has no operation; the journal has.
+        if let (202, Some(intent)) = (answer.status, &answer.location)
+            && answer.body["operation"].is_null()
+        {
+            let path = intent.trim_start_matches("/api/v1").to_owned();
+            answer.body = self.get(&path).await?.unwrap_or(Value::Null);
+        }
         let operation = answer.body["operation"].as_str();
         match (answer.status, operation) {
             (202, Some(operation)) => {

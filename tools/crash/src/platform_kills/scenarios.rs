@@ -25,6 +25,9 @@ const FAILS_LATER: Reply = Reply::Accepted {
     succeeds: false,
 };
 
+/// States of an intent that a delete is sent over, or comes too late for.
+const STARTED: &[&str] = &["polling", "succeeded", "cancelled", "failed"];
+
 /// The catalog of the witness.
 pub(crate) fn catalog() -> Value {
     catalog_of(&["small", "large"])
@@ -215,7 +218,7 @@ fn deletes_over_others() -> Vec<Scenario> {
     let over_create = || {
         vec![
             create().ends(over).into(),
-            until(DB, "provision", &["polling", "succeeded", "cancelled"]),
+            until(DB, "provision", STARTED),
             delete().into(),
         ]
     };
@@ -240,11 +243,26 @@ fn deletes_over_others() -> Vec<Scenario> {
             ])
             .resends(2),
         scenario(
+            "delete-behind-create",
+            vec![],
+            vec![
+                create().ends(over).into(),
+                until(
+                    DB,
+                    "provision",
+                    &["sending", "unknown", "cancelled", "failed"],
+                ),
+                delete().into(),
+            ],
+        )
+        .rules(vec![first_requests(Provision, 1, Reply::DoneAndSilent)])
+        .resends(1),
+        scenario(
             "delete-over-update",
             with_instance(),
             vec![
                 update().ends(over).into(),
-                until(DB, "update", &["polling", "succeeded", "cancelled"]),
+                until(DB, "update", STARTED),
                 delete().into(),
             ],
         )

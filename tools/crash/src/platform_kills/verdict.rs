@@ -30,6 +30,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) acknowledged: &'a [Acknowledged],
     /// How often one request may have been sent.
     pub(crate) sends_max: usize,
+    /// How many attempts may have had no answer: deaths, and answers that the broker did not give.
+    pub(crate) silences: u64,
     /// Intents that may exist though their orders were not acknowledged.
     pub(crate) unacknowledged_max: usize,
     /// Whether creates without an identity's delete are expected.

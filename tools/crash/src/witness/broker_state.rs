@@ -197,10 +197,15 @@ impl BrokerState {
         let Some(known) = self.resources.get(id) else {
             return nothing(404, json!({"description": "no such instance"}));
         };
-        if known.work.is_some() {
-            return busy();
-        }
         let changed = changed_by(&known.attributes, body);
+        match &known.work {
+            // The same update again is the one in progress.
+            Some(work) if work.change == Change::Update(changed.clone()) => {
+                return nothing(202, json!({"operation": work.token}));
+            }
+            Some(_) => return busy(),
+            None => {}
+        }
         let work = work.map(|work| self.work(work, Change::Update(changed.clone())));
         let Some(known) = self.resources.get_mut(id) else {
             return busy();

@@ -17,7 +17,7 @@ fn points(dir: &tempfile::TempDir) -> CommitPoints {
         dir: dir.path().to_owned(),
         only: String::new(),
         every: EVERY,
-        second: 3,
+        second: 8,
         workers: 3,
         flaw: None,
     }

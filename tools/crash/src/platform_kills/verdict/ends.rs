@@ -18,11 +18,17 @@ pub(super) fn check(evidence: &Evidence<'_>) -> Vec<String> {
         if !seen.insert(operation) {
             continue;
         }
-        let word = intent.end.as_ref().map(end_word);
-        if intent.outcome.is_none() || !word.is_some_and(|word| order.ends.contains(&word)) {
+        let word = match &intent.end {
+            Some(end) => end_word(end),
+            None if evidence.known.is_on_hold(operation) => "on_hold",
+            None => "pending",
+        };
+        // What a broker does not answer twice is given up, and goes to the ledger (T-48, T-50).
+        let is_given_up = word == "failed" && evidence.silences >= 2 && verb != "delete";
+        if !order.ends.contains(&word) && !is_given_up {
             faults.push(format!(
-                "{verb} {operation} of {} ended as {:?}, {:?}",
-                order.user, intent.outcome, intent.end
+                "{verb} {operation} of {} ended as {word}: {:?}",
+                order.user, intent.end
             ));
         }
     }

@@ -58,6 +58,7 @@ fn judged_with(requests: &[ReceivedRequest], known: &KnownState) -> String {
         known,
         acknowledged: &acknowledged,
         sends_max: 2,
+        silences: 0,
         unacknowledged_max: 0,
         mitigates: false,
     };
