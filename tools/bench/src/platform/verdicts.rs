@@ -65,7 +65,7 @@ impl Verdicts {
     pub(super) fn count(&mut self, what: &str, value: f64, most: f64, unit: &str) {
         self.value(what, value, most, unit);
         // Also if it is not a number.
-        if !(value <= most) {
+        if value.is_nan() || value > most {
             self.missed_counts.push(what.to_owned());
         }
     }

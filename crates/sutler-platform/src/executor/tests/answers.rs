@@ -20,7 +20,7 @@ async fn an_answer_is_committed_although_a_record_cannot_be_read_for_a_moment() 
         let hook = move |call: &Call<'_>| match call {
             Call::Read("get") if !broker.targets().is_empty() => {
                 let number = counted.fetch_add(1, Ordering::SeqCst) + 1;
-                match number % 2 == 0 && number <= 8 {
+                match number.is_multiple_of(2) && number <= 8 {
                     true => Intercept::Refuse,
                     false => Intercept::Pass,
                 }
