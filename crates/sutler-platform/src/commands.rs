@@ -21,8 +21,8 @@ mod plan_search;
 mod reads;
 mod secrets;
 
-pub use crate::broker_abandonment::AbandonProgress;
 pub use crate::orphan_events::OrphanOutcome;
+pub use crate::periodic::AbandonProgress;
 pub use bindings::{BindingOutcome, WantedBinding};
 pub use change_options::{ChangeOptions, InstancePatch, WantedInstance};
 pub use command_error::CommandError;

@@ -3,6 +3,7 @@
 //! Each is one decision in one commit; another writer that is first makes it decide again. If the document has no room for
 //! it, less of the past is kept, as in runs. Commands of people are not here.
 
+pub(crate) mod abandonments;
 #[cfg(test)]
 mod tests;
 

@@ -15,12 +15,10 @@
 //! Comments and tables cite rules by number: T-nn (transitions), I-nn (invariants) and the others are explained in
 //! `docs/platform-rules.md`.
 
-mod abandonments;
 pub mod api;
 pub mod author;
 mod bind_facts;
 mod binding_changes;
-mod broker_abandonment;
 pub mod broker_request;
 pub mod brokers;
 pub mod catalog;
@@ -34,7 +32,6 @@ mod instance_events;
 pub mod lifecycle;
 pub mod metrics;
 mod orphan_events;
-mod orphan_notice;
 mod periodic;
 pub mod platform;
 pub mod platform_records;

@@ -1,13 +1,17 @@
 //! Events of rows of the orphan ledger outside of their own runs: commands of people, and the end of their broker.
 //!
-//! Each is one decision in one commit; another writer that is first makes it decide again.
+//! Each is one decision in one commit; another writer that is first makes it decide again. `orphan_notice.rs` notifies what
+//! waits for a row.
+
+mod orphan_notice;
+
+pub(crate) use orphan_notice::notify_waiting;
 
 use crate::context::{PlatformContext, fresh_uuid};
 use crate::lifecycle::intent::{CancelledBy, IntentEnd};
 use crate::lifecycle::orphan::{
     self, OrphanEffect, OrphanEvent, OrphanEventError, OrphanKey, OrphanReply,
 };
-use crate::orphan_notice::notify_waiting;
 use crate::records::{OrphanRecord, Record, broker_queue};
 use crate::writes::{
     MITIGATE, OperationChange, OperationWriter, ScrubbedOperations, mitigation, put_orphan,

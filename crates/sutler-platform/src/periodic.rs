@@ -4,10 +4,11 @@
 //! bounded pages, and asks the rules, so a crash loses nothing.
 //!
 //! `settled_orphans.rs` repeats notices of the orphan ledger, `due_bindings.rs` rotates and unbinds, `secret_changes.rs`
-//! notifies the users of secrets, `abandoned_brokers.rs` gives up what deregistered brokers have, `retention.rs` removes what
-//! is old. `listed_keys.rs` has the pages.
+//! notifies the users of secrets, `abandoned_brokers.rs` gives up what deregistered brokers have (`broker_abandonment.rs`),
+//! `retention.rs` removes what is old. `listed_keys.rs` has the pages.
 
 mod abandoned_brokers;
+mod broker_abandonment;
 mod due_bindings;
 mod listed_keys;
 mod retention;
@@ -16,6 +17,9 @@ mod settled_orphans;
 mod task_run_error;
 #[cfg(test)]
 mod tests;
+
+pub use broker_abandonment::AbandonProgress;
+pub(crate) use broker_abandonment::{AbandonBrokerError, abandon_marked};
 
 use crate::context::PlatformContext;
 use crate::records::platform_queue;

@@ -13,7 +13,7 @@
 //! The next deregister request, or the operation of syncs, continues from there.
 //!
 //! A broker that is deregistered with everything that it has is marked with the person who wants that, and that mark is not
-//! taken back: `broker_abandonment.rs` gives up what is found, and then comes here.
+//! taken back: `periodic/broker_abandonment.rs` gives up what is found, and then comes here.
 
 use super::Brokers;
 use super::breaker_effects::StateChange;

@@ -1,8 +1,8 @@
 //! Deregisters a broker although it has instances: they are given up.
 
-use crate::broker_abandonment::{AbandonBrokerError, AbandonProgress, abandon_marked};
 use crate::brokers::BrokerCommandError;
 use crate::lifecycle::intent::Abandonment;
+use crate::periodic::{AbandonBrokerError, AbandonProgress, abandon_marked};
 use crate::platform::Platform;
 use uuid::Uuid;
 

@@ -2,10 +2,10 @@
 
 use super::command_error::CommandError;
 use super::instance_commit::{InstanceOutcome, TRIES_MAX, load_instance, try_change};
-use crate::abandonments::abandon_bindings;
 use crate::author::Author;
 use crate::broker_request::check_author;
 use crate::executor::bindings_of;
+use crate::instance_events::abandonments::abandon_bindings;
 use crate::lifecycle::instance::{Event, InstanceCommand};
 use crate::lifecycle::intent::Abandonment;
 use crate::platform::Platform;

@@ -21,7 +21,7 @@ use crate::lifecycle::orphan::{
     OrphanState,
 };
 use crate::metrics;
-use crate::orphan_notice::notify_waiting;
+use crate::orphan_events::notify_waiting;
 use crate::records::{OrphanRecord, OrphanSecrets, Record};
 use crate::writes::{NextClaim, OwnOperation, put_orphan};
 use jiff::Timestamp;

@@ -1,9 +1,9 @@
 //! Goes on with brokers that are deregistered with everything that they have: the process that began it may have ended, or
 //! they have more than one request gives up.
 
+use super::broker_abandonment::abandon_marked;
 use super::listed_keys::ListedKeys;
 use super::task_run_error::TaskRunError;
-use crate::broker_abandonment::abandon_marked;
 use crate::context::PlatformContext;
 use crate::records::{BROKER, BrokerRegistration};
 use sutler_journal::{List, Lost, Run};

@@ -10,7 +10,7 @@ use crate::context::PlatformContext;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::orphan::{Orphan, OrphanKey, WaitingResource};
-use crate::orphan_notice::notify_waiting;
+use crate::orphan_events::notify_waiting;
 use crate::records::{BINDING, INSTANCE, ORPHAN_TERM, OrphanRecord, WAITS_FOR_ORPHAN};
 use sutler_journal::{Key, Kind, List, Run};
 use sutler_osb::InstanceId;

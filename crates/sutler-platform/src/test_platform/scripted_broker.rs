@@ -122,13 +122,18 @@ fn usual_answer(request: &Request, endpoint: Endpoint) -> ScriptedAnswer {
     }
 }
 
+/// Time of a stopped clock.
+async fn until_over(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
 #[async_trait]
 impl BrokerTransport for ScriptedBroker {
     async fn send(&self, request: &Request) -> Result<Answer, TransportError> {
         match self.next_answer(request) {
             ScriptedAnswer::Status(status, body) => Ok(Answer::new(status, &[], body.to_string())),
             ScriptedAnswer::Late(after, status, body) => {
-                tokio::time::sleep(after).await;
+                until_over(after).await;
                 Ok(Answer::new(status, &[], body.to_string()))
             }
             ScriptedAnswer::Silence => Err(TransportError::TimedOut(Duration::from_secs(60))),

@@ -68,7 +68,9 @@ async fn an_instance_is_not_fetched_where_the_offering_does_not_allow_that() {
     platform
         .until_instance(&key, "it failed", |it| it.waits_for_orphan)
         .await;
-    let polls = platform.broker.requests(Method::Get, Endpoint::InstancePoll);
+    let polls = platform
+        .broker
+        .requests(Method::Get, Endpoint::InstancePoll);
     assert_eq!(polls.len(), 1, "it was looked for");
     let fetches = platform.broker.requests(Method::Get, Endpoint::Instance);
     assert_eq!(fetches, []);

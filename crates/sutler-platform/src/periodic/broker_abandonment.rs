@@ -3,11 +3,11 @@
 //!
 //! The mark comes first, and is not taken back: from then on nothing new is created at the broker. Then the instances are
 //! given up, batch by batch, then the rows, and then `brokers/deregistration.rs` removes the broker. Each step finds what is
-//! left of it, so a process that ends on the way loses nothing: `periodic/abandoned_brokers.rs` goes on.
+//! left of it, so a process that ends on the way loses nothing: `abandoned_brokers.rs` goes on.
 
-use crate::abandonments::{AbandonError, abandon_instance};
 use crate::brokers::BrokerCommandError;
 use crate::context::PlatformContext;
+use crate::instance_events::abandonments::{AbandonError, abandon_instance};
 use crate::lifecycle::intent::Abandonment;
 use crate::lifecycle::orphan::OrphanEvent;
 use crate::orphan_events::{OrphanChangeError, change_orphan};
