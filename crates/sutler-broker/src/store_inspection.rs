@@ -76,6 +76,7 @@ fn open_resource<T: Resource>(
         points_to: Some(at.referenced_operations()),
         misfiled: described(&indexed.terms) != described(&terms)
             && !is_purge_without_term(&indexed.terms, &terms),
+        refers_to: Vec::new(),
     })
 }
 

@@ -2,12 +2,13 @@
 //!
 //! Everything is read in pages, so a store may be in use and of any size; memory use is a few bytes for
 //! each operation. `inspect/counts.rs` counts, `inspect/check.rs` searches for
-//! inconsistencies. A [`SealedReader`] opens bodies, and [`RealmReaders`] choose it. Nothing is changed here.
+//! inconsistencies, `inspect/references.rs` for those between documents. A [`SealedReader`] opens bodies, and [`RealmReaders`] choose it. Nothing is changed here.
 
 mod check;
 mod counts;
 mod finding;
 mod realm_readers;
+mod references;
 
 pub use check::check;
 pub use counts::{OldestOperation, StoreCounts, count_all};
@@ -17,6 +18,7 @@ pub use realm_readers::RealmReaders;
 
 use crate::copy::is_copy_document;
 use crate::document::IndexedDocument;
+use crate::key::Key;
 use crate::operation::{Operation, OperationId, OperationRow};
 use crate::query::{OperationFilter, OperationList};
 use crate::store::{Store, StoreError};
@@ -35,6 +37,17 @@ pub struct DocumentFacts {
     pub points_to: Option<Vec<OperationId>>,
     /// Its stored terms differ from those derived from its content.
     pub misfiled: bool,
+    /// Other documents that must exist.
+    pub refers_to: Vec<DocumentReference>,
+}
+
+/// Another document that must exist.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentReference {
+    /// Its key.
+    pub to: Key,
+    /// Whether it must refer back.
+    pub is_mutual: bool,
 }
 
 /// Opens sealed records of some realms.

@@ -41,6 +41,7 @@ mod quoted_text;
 pub mod records;
 pub mod retention;
 pub mod spec;
+pub mod store_inspection;
 #[cfg(test)]
 mod test_platform;
 mod writes;

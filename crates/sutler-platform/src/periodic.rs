@@ -52,7 +52,7 @@ enum PlatformTask {
 
 /// The document of a task's lane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct PlannedTask {
+pub(crate) struct PlannedTask {
     /// The operation that waits for the next run, or runs.
     operation: Option<OperationId>,
     /// Interval for which it was planned.

@@ -4,6 +4,7 @@
 //! suspect is read again on its own before it is reported.
 
 use super::finding::{CheckReport, Finding, Severity};
+use super::references::every_broken_reference;
 use super::{
     DocumentFacts, ProgressCallback, RealmReaders, SealedReader, every_document, some_operations,
 };
@@ -67,6 +68,7 @@ impl Notes {
             Ok(DocumentFacts {
                 points_to,
                 misfiled,
+                refers_to: _,
             }) => {
                 if misfiled {
                     self.find(Finding::Misfiled(key.clone()));
@@ -156,6 +158,9 @@ pub async fn check(
         for finding in recheck_lane(&**store, &key, reader).await? {
             notes.find(finding);
         }
+    }
+    if let Some(readers) = readers {
+        every_broken_reference(&**store, readers, |finding| notes.find(finding)).await?;
     }
     let info = store.info().await?;
     for (count, finding) in [

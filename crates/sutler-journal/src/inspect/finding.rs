@@ -29,6 +29,10 @@ pub enum Finding {
     TwoRun(Key, OperationId, OperationId),
     /// The terms of a document differ from those of its content: lists do not find it by its content.
     Misfiled(Key),
+    /// A document refers to one that does not exist.
+    NoDocumentReferredTo(Key, Key),
+    /// A document refers to one that must refer back and does not.
+    NotReferredBack(Key, Key),
     /// A document cannot be opened.
     SealedDocument(Key, String),
     /// An operation cannot be opened.
@@ -56,6 +60,8 @@ impl Finding {
             | Self::NoDocument(..)
             | Self::TwoRun(..)
             | Self::Misfiled(_)
+            | Self::NoDocumentReferredTo(..)
+            | Self::NotReferredBack(..)
             | Self::SealedDocument(..)
             | Self::SealedOperation(..)
             | Self::AndMore(_) => Severity::Fault,
@@ -77,6 +83,8 @@ impl Finding {
             Self::PinnedInVain(..) => "operation_pinned_in_vain",
             Self::TwoRun(..) => "two_running",
             Self::Misfiled(_) => "terms_do_not_fit",
+            Self::NoDocumentReferredTo(..) => "document_missing",
+            Self::NotReferredBack(..) => "document_not_referred_to",
             Self::SealedDocument(..) => "document_sealed",
             Self::SealedOperation(..) => "operation_sealed",
             Self::UnknownRealm(..) => "realm_unknown",
@@ -122,6 +130,10 @@ impl fmt::Display for Finding {
                 "{} is not listed under what it is: the next change of it puts that right",
                 name(key)
             ),
+            Self::NoDocumentReferredTo(from, to) => write_reference(f, (from, to), "is not there"),
+            Self::NotReferredBack(from, to) => {
+                write_reference(f, (from, to), "belongs to something else")
+            }
             Self::SealedDocument(key, reason) => {
                 write!(f, "{} cannot be opened: {reason}", name(key))
             }
@@ -154,6 +166,15 @@ impl fmt::Display for Finding {
             Self::AndMore(count) => write!(f, "{count} more were found: put these right first"),
         }
     }
+}
+
+fn write_reference(
+    f: &mut fmt::Formatter<'_>,
+    (from, to): (&Key, &Key),
+    fault: &str,
+) -> fmt::Result {
+    let (from, to) = (name(from), name(to));
+    write!(f, "{from} refers to {to}, which {fault}: restore a backup")
 }
 
 /// A readable form of a key.

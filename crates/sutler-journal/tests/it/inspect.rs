@@ -26,6 +26,7 @@ impl SealedReader for Lines {
         Ok(DocumentFacts {
             points_to: Some(ids.collect()),
             misfiled: indexed.terms.iter().any(|term| term.value == b"wrong"),
+            refers_to: Vec::new(),
         })
     }
 

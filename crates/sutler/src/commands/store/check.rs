@@ -9,9 +9,11 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use sutler::PLATFORM_REALM;
 use sutler_broker::DocumentOpener;
 use sutler_journal::inspect::{CheckReport, Finding, RealmReaders, Severity, check};
+use sutler_platform::store_inspection::PlatformDocumentOpener;
 
 /// Exit code if the store could not be checked.
 pub(super) const NOT_CHECKED: u8 = 2;
@@ -47,7 +49,8 @@ pub(super) async fn run(args: StoreCheckArgs) -> Result<ExitCode, BoxError> {
                 "name the keys of the store with --key-file, or leave out what is sealed with --sealed",
             )?;
             let broker = DocumentOpener::new(target_store::keys(&path)?);
-            Some(RealmReaders::of_others(broker).without(PLATFORM_REALM))
+            let platform = PlatformDocumentOpener::new(Arc::new(target_store::keys(&path)?));
+            Some(RealmReaders::of_others(broker).with(PLATFORM_REALM, platform))
         }
     };
     let (info, stats) = (found.store.info().await?, found.store.stats().await?);
