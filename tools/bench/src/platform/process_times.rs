@@ -34,6 +34,11 @@ impl ThreadTimes {
         Self(self.0.iter().map(difference).collect())
     }
 
+    /// Of all threads, in microseconds.
+    pub(super) fn total(&self) -> f64 {
+        self.0.values().sum()
+    }
+
     /// Those of each of a number of things, on one line.
     pub(super) fn per(&self, number: f64) -> String {
         let one = |(kind, micros): (&&'static str, &f64)| format!("{kind} {:.1}", micros / number);

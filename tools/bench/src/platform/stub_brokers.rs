@@ -15,6 +15,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sutler_servers::http::HttpConnection;
@@ -90,6 +91,11 @@ impl StubCounts {
         self.get(&format!("poll/{seconds}"))
     }
 
+    /// Connections that were made for these polls.
+    pub(super) fn connections(&self, seconds: u64) -> u64 {
+        self.get(&format!("connection/{seconds}"))
+    }
+
     /// Provisions that brokers of a behaviour got.
     pub(super) fn provisions(&self, behaviour: Behaviour) -> u64 {
         self.get(&format!("provision/{}", behaviour.word()))
@@ -112,9 +118,11 @@ pub(crate) async fn serve(port: u16) -> Result<(), BoxError> {
         stream.set_nodelay(true)?;
         let counts = counts.clone();
         tokio::spawn(async move {
+            let is_new = Arc::new(AtomicBool::new(true));
             let service = service_fn(move |request| {
+                let is_first = is_new.swap(false, Ordering::Relaxed);
                 let counts = counts.clone();
-                async move { Ok::<_, Infallible>(answer(request, &counts).await) }
+                async move { Ok::<_, Infallible>(answer(request, is_first, &counts).await) }
             });
             let connection = hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service);
@@ -123,7 +131,8 @@ pub(crate) async fn serve(port: u16) -> Result<(), BoxError> {
     }
 }
 
-async fn answer(request: Request<Incoming>, counts: &Counts) -> Response<StubBody> {
+/// Answers a request; `is_first`: of its connection.
+async fn answer(request: Request<Incoming>, is_first: bool, counts: &Counts) -> Response<StubBody> {
     let path = request.uri().path().to_owned();
     if path == "/counts" {
         return json_answer(StatusCode::OK, &json!(*counts.table()));
@@ -146,6 +155,9 @@ async fn answer(request: Request<Incoming>, counts: &Counts) -> Response<StubBod
     }
     if endpoint.ends_with("/last_operation") {
         counts.add(format!("poll/{seconds}"));
+        if is_first {
+            counts.add(format!("connection/{seconds}"));
+        }
         let mut response = json_answer(StatusCode::OK, &json!({"state": "in progress"}));
         if let Ok(wait) = HeaderValue::from_str(seconds) {
             response.headers_mut().insert(RETRY_AFTER, wait);
