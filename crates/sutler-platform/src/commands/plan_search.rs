@@ -24,17 +24,22 @@ pub(super) struct FoundPlan {
     pub(super) is_removed: bool,
 }
 
-/// The brokers that serve a namespace, by name.
+/// The brokers of a name that serve a namespace, its own and that of all; `None`: all that serve it, by name.
 ///
 /// # Errors
 /// They cannot be read.
-pub(super) async fn brokers_of(
+async fn brokers_of(
     context: &PlatformContext,
     namespace: &ResourceName,
+    broker: Option<&ResourceName>,
 ) -> Result<Vec<BrokerRegistration>, CommandError> {
     let records = &context.records;
     let mut found = Vec::new();
     for scope in [Some(namespace), None] {
+        if let Some(name) = broker {
+            found.extend(context.brokers.find(scope, name).await?);
+            continue;
+        }
         let list = List::Prefix(records.keys.brokers_of(scope));
         let (items, _) = records.list_all(&list, BROKERS_MAX).await?;
         found.extend(items.into_iter().map(|(_, broker)| broker));
@@ -54,10 +59,7 @@ pub(super) async fn find_plan(
 ) -> Result<Option<FoundPlan>, CommandError> {
     let (name, record) = namespace;
     let mut found: Vec<FoundPlan> = Vec::new();
-    for registration in brokers_of(context, name).await? {
-        if broker.is_some_and(|wanted| *wanted != registration.name) {
-            continue;
-        }
+    for registration in brokers_of(context, name, broker).await? {
         let view = context.brokers.view(registration.uid).await?;
         found.extend(plan_of_broker(view, (name, record), class, plan));
     }

@@ -1,7 +1,9 @@
 //! Brokers: registered, changed, operated, deregistered.
 
-use super::{TestApi, basic};
+use super::{TestApi, basic, instance};
+use bytes::Bytes;
 use serde_json::{Value, json};
+use sutler_journal::{Commit, Write};
 
 const PATH: &str = "/brokers/other";
 
@@ -231,4 +233,24 @@ async fn a_broker_is_deregistered_with_everything_by_who_may_give_that_up() {
     );
     let again = by("dora", reason).await;
     assert_eq!((again.status, again.word()), (404, "not_found"));
+}
+
+/// Nothing is read of other brokers, however many there are.
+#[tokio::test]
+async fn a_registration_that_cannot_be_opened_harms_no_create_through_another_broker() {
+    let api = TestApi::with_broker().await;
+    let records = api.0.platform.records();
+    let name = "unreadable".try_into().expect("a name");
+    let broken = Write::Put {
+        key: records.keys.broker(None, &name),
+        terms: Vec::new(),
+        body: Bytes::from_static(b"sealed by nobody"),
+    };
+    let commit = Commit::new().write(broken);
+    let written = records.documents.store.commit(&commit).await;
+    written.expect("it is written");
+    let mut body = instance("db");
+    body["broker"] = json!("databases");
+    let created = api.post("/namespaces/app/instances", body).await;
+    assert_eq!(created.status, 202, "{created:?}");
 }
