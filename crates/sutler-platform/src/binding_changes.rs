@@ -9,6 +9,7 @@ use crate::brokers::{BrokerView, BrokerViewError};
 use crate::context::{PlatformContext, fresh_uuid, journal_id};
 use crate::lifecycle::binding::{
     self, Binding, BindingDecision, BindingEffect, BindingEventError, Context, Event, NewIds,
+    OperationStart,
 };
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::intent::OperationId;
@@ -154,8 +155,23 @@ pub(crate) async fn after_commit(
     decision: &BindingDecision,
 ) {
     for effect in &decision.effects {
-        if let BindingEffect::End(operation, _) = effect {
-            context.waiters.ended(journal_id(*operation));
+        match effect {
+            BindingEffect::End(operation, _) => context.waiters.ended(journal_id(*operation)),
+            BindingEffect::Start(_, OperationStart::Ready) | BindingEffect::Wake(_) => {
+                context.brokers.operation_is_ready(instance.broker);
+            }
+            BindingEffect::Start(_, OperationStart::Waiting | OperationStart::Later)
+            | BindingEffect::Suspend(_)
+            | BindingEffect::DiscardRequest(_)
+            | BindingEffect::Send
+            | BindingEffect::Look
+            | BindingEffect::Poll(_)
+            | BindingEffect::PollAfter(_)
+            | BindingEffect::TryAgainAfter(_)
+            | BindingEffect::TryAgainNow
+            | BindingEffect::RecordOrphan(_)
+            | BindingEffect::TakeName(_)
+            | BindingEffect::FreeName(_) => {}
         }
     }
     let is_settled = decision.next.tombstone.is_some() || decision.next.deletion.is_none();
@@ -183,9 +199,10 @@ async fn wake_delete(context: &PlatformContext, instance: &Instance) {
         .unchanged(key, version)
         .write(Write::Wake(journal_id(delete.operation)));
     let store = records.documents.store.as_ref();
-    if let Err(error) = commit_until_known(store, &wake).await {
+    match commit_until_known(store, &wake).await {
+        Ok(()) => context.brokers.operation_is_ready(instance.broker),
         // It looks again by itself.
-        tracing::debug!(%error, "the delete of the instance was not woken");
+        Err(error) => tracing::debug!(%error, "the delete of the instance was not woken"),
     }
 }
 

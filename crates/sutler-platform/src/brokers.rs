@@ -103,6 +103,11 @@ impl Brokers {
         self.local.attach(queues);
     }
 
+    /// Carries out an operation soon that this process committed and that may be claimed now.
+    pub(crate) fn operation_is_ready(&self, broker: Uuid) {
+        self.local.look_now(broker);
+    }
+
     /// The processes of the platform.
     pub fn replicas(&self) -> &Replicas {
         &self.replicas

@@ -129,6 +129,13 @@ impl LocalBrokers {
         }
     }
 
+    /// This process committed an operation that may be claimed now.
+    pub(super) fn look_now(&self, broker: Uuid) {
+        if let Some(queues) = self.queues() {
+            queues.look_now(&broker_queue(broker));
+        }
+    }
+
     /// A broker is registered no more.
     pub(super) fn forget(&self, broker: Uuid) {
         if self.table().remove(broker)

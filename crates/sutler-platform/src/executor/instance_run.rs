@@ -21,7 +21,7 @@ use crate::brokers::BrokerView;
 use crate::context::{PlatformContext, fresh_uuid, journal_id};
 use crate::lifecycle::instance::{
     self, Context, Event, Instance, InstanceDecision, InstanceEffect, InstanceEventError, NewIds,
-    PendingIntent, PreparedTurn,
+    OperationStart, PendingIntent, PreparedTurn,
 };
 use crate::lifecycle::intent::{CancelledBy, IntentEnd, IntentState, OperationId};
 use crate::records::Record;
@@ -343,14 +343,16 @@ pub(crate) async fn after_commit(context: &PlatformContext, decision: &InstanceD
     for effect in &decision.effects {
         match effect {
             InstanceEffect::End(operation, _) => context.waiters.ended(journal_id(*operation)),
+            InstanceEffect::Start(_, OperationStart::Ready) | InstanceEffect::Wake(_) => {
+                context.brokers.operation_is_ready(decision.next.broker);
+            }
             InstanceEffect::WakeBindings => {
                 bindings::wake_waiting(context, &decision.next).await;
             }
             InstanceEffect::Unbind(by) => {
                 bindings::unbind_all(context, &decision.next, by).await;
             }
-            InstanceEffect::Start(..)
-            | InstanceEffect::Wake(_)
+            InstanceEffect::Start(_, OperationStart::Waiting)
             | InstanceEffect::Suspend(_)
             | InstanceEffect::Send
             | InstanceEffect::Look

@@ -8,6 +8,7 @@ mod full_instances;
 mod key_rotation;
 mod looks;
 mod orphans;
+mod ready_operations;
 mod repeated_binds;
 mod serialized;
 mod unbinds;

@@ -123,6 +123,8 @@ impl QueueControl for RecordedQueues {
     fn forget_queue(&self, queue: &Queue) {
         self.0.lock().unwrap().remove(queue.as_str());
     }
+
+    fn look_now(&self, _: &Queue) {}
 }
 
 /// Runs the operations of brokers.
