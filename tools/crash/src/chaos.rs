@@ -8,8 +8,8 @@
 //! `sequential_model.rs`, `operation_ends.rs` and `linearizability.rs` check whether they are possible;
 //! `executions.rs`, `external_world.rs` and `leftovers.rs` check executions and leftovers.
 //!
-//! All that is about brokers. `platform_round.rs` is the same for platforms, with `platform_client.rs`, `intent_order.rs` and
-//! `breaker_watch.rs`.
+//! All that is about brokers. `platform_round.rs` is the same for platforms, with `platform_client.rs`,
+//! `intent_order.rs` and `breaker_watch.rs`.
 
 mod breaker_watch;
 mod client;

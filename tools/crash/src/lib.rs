@@ -2,12 +2,12 @@
 //! acknowledged is lost and nothing it recorded is done twice. The same for replicas over a server,
 //! which are also paused and isolated, is in `chaos.rs`; the rest is about one process on one file.
 //!
-//! Two halves, in two processes. The *victim* (`victim.rs`) is a small broker over a SQLite store that
-//! logs every effect and every memo. The rest is the platform: `process.rs` starts and kills the
-//! victim, `platform.rs` sends requests and remembers acknowledgements, `effects.rs` and
-//! `audit.rs` check the logs and the store afterwards, `random_kills.rs` and `kill_points.rs` decide when to kill.
-//! `trace.rs` reads system-call traces. `platform_kills.rs` is about the other side: it kills `sutler platform`, whose broker is
-//! a `witness.rs`. For a long run: `cargo run -p sutler-crash -- --kills 5000`.
+//! Two halves, in two processes. The *victim* (`victim.rs`) is a small broker over a SQLite store that logs every
+//! effect and every memo. The rest is the platform: `process.rs` starts and kills the victim, `platform.rs` sends
+//! requests and remembers acknowledgements, `effects.rs` and `audit.rs` check the logs and the store afterwards,
+//! `random_kills.rs` and `kill_points.rs` decide when to kill. `trace.rs` reads system-call traces. `platform_kills.rs`
+//! is about the other side: it kills `sutler platform`, whose broker is a `recording_broker.rs`. For a long run: `cargo
+//! run -p sutler-crash -- --kills 5000`.
 
 mod audit;
 pub mod chaos;
@@ -19,10 +19,10 @@ mod platform;
 pub mod platform_kills;
 mod process;
 mod random_kills;
+pub mod recording_broker;
 mod trace;
 pub mod victim;
 mod violation;
-pub mod witness;
 
 pub use audit::{AuditReport, audit};
 pub use effects::{EffectsReport, check_effects};

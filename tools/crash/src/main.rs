@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use sutler_crash::chaos::{Chaos, PlatformChaos, ServerKind, run_chaos_round, run_platform_round};
 use sutler_crash::platform_kills::{CommitPoints, kill_at_commits};
+use sutler_crash::recording_broker::{self, RecordingBrokerArgs};
 use sutler_crash::victim::{self, Flaw, PlatformArgs, PlatformFlaw, ReplicaArgs, VictimArgs};
-use sutler_crash::witness::{self, WitnessArgs};
 use sutler_crash::{RandomKills, kill_at_every_point, kill_at_random};
 
 #[derive(Parser)]
@@ -49,7 +49,7 @@ enum Part {
     PlatformVictim(PlatformArgs),
     /// The broker of a platform that is killed.
     #[command(hide = true)]
-    WitnessBroker(WitnessArgs),
+    RecordingBroker(RecordingBrokerArgs),
     /// A platform that is killed at every commit of every verb.
     Platform(PlatformKillArgs),
     /// Three platforms over PostgreSQL, of which something is always broken.
@@ -127,7 +127,7 @@ async fn main() -> ExitCode {
         Some(Part::Replica(args)) => victim::run_replica(args).await,
         Some(Part::Chaos(args)) => chaos_run(args).await,
         Some(Part::PlatformVictim(args)) => victim::run_platform(args).await,
-        Some(Part::WitnessBroker(args)) => witness::run(args).await,
+        Some(Part::RecordingBroker(args)) => recording_broker::run(args).await,
         Some(Part::Platform(args)) => platform_kills(args).await,
         Some(Part::PlatformChaos(args)) => platform_chaos(args).await,
         None => long_run(cli).await,

@@ -2,9 +2,9 @@
 
 use super::client::ReplicaAddresses;
 use crate::platform_kills::api_client::{ApiClient, Asked};
+use crate::recording_broker::ReceivedRequest;
 use crate::victim::now_us;
 use crate::violation::{CheckResult, Violation};
-use crate::witness::ReceivedRequest;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -16,8 +16,8 @@ const CHANGES_WITHIN: Duration = Duration::from_secs(40);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// Waits until every replica shows the breaker in a state, soon after the first one. Returns when the first one did, by the
-/// machine's clock in microseconds.
+/// Waits until every replica shows the breaker in a state, soon after the first one. Returns when the first one did, by
+/// the machine's clock in microseconds.
 ///
 /// # Errors
 /// It takes too long.
@@ -57,7 +57,7 @@ pub(super) async fn shown_everywhere(homes: &ReplicaAddresses, state: &str) -> C
 async fn breaker_at(client: ApiClient) -> Option<String> {
     let asked = Asked {
         user: Some("ada"),
-        path: "/api/v1/brokers/witness",
+        path: "/api/v1/brokers/recording",
         ..Asked::default()
     };
     let answer = timeout(ANSWER_WITHIN, client.send(&asked)).await.ok()??;

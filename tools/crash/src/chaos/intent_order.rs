@@ -1,8 +1,8 @@
 //! Checks whether the accepted intents of one instance came one after the other. Pure.
 //!
-//! An instance numbers its intents: it is a counter that orders increment and reads show. The numbers give the order, so it
-//! is linearizable exactly if no number is given twice and the order agrees with time: what was answered before something
-//! else was sent comes before it. An order without an answer leaves a gap, which is allowed.
+//! An instance numbers its intents: it is a counter that orders increment and reads show. The numbers give the order,
+//! so it is linearizable exactly if no number is given twice and the order agrees with time: what was answered before
+//! something else was sent comes before it. An order without an answer leaves a gap, which is allowed.
 
 use crate::violation::{CheckResult, Violation};
 use std::collections::BTreeMap;

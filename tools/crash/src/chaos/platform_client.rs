@@ -1,5 +1,5 @@
-//! Clients of platforms: random orders about a few instances at random replicas, repeated until they are answered; and what
-//! they saw. They check nothing.
+//! Clients of platforms: random orders about a few instances at random replicas, repeated until they are answered; and
+//! what they saw. They check nothing.
 
 use super::client::ReplicaAddresses;
 use super::intent_order::Seen;

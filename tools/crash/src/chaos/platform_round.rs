@@ -1,8 +1,9 @@
-//! One round of chaos for platforms: three of them over one server, a witness as their broker, load, faults, and checks.
+//! One round of chaos for platforms: three of them over one server, a recording broker as their broker, load, faults,
+//! and checks.
 //!
-//! After the faults everything must settle; then the breaker is opened and closed once. Judged are the requests and what is
-//! left (`platform_kills/verdict.rs`), the order of each instance's intents (`intent_order.rs`), and the breaker
-//! (`breaker_watch.rs`).
+//! After the faults everything must settle; then the breaker is opened and closed once. Judged are the requests and
+//! what is left (`platform_kills/verdict.rs`), the order of each instance's intents (`intent_order.rs`), and the
+//! breaker (`breaker_watch.rs`).
 
 use super::breaker_watch::{check_resumption, check_silence, shown_everywhere};
 use super::client::ReplicaAddresses;
@@ -12,15 +13,17 @@ use super::fault_plan::{FaultPlan, PlannedFault};
 use super::intent_order::{Seen, SeenIntents, check_order};
 use super::platform_client::{ChaosOrder, PlatformClient, PlatformClients, PlatformHistory};
 use super::replica::{Launch, Replica, ReplicaKind};
+use crate::platform_kills::broker_process::BrokerProcess;
 use crate::platform_kills::kill_run::{plans_of, registration};
 use crate::platform_kills::known_state::KnownState;
 use crate::platform_kills::people::People;
 use crate::platform_kills::scenarios::catalog;
 use crate::platform_kills::verdict::Evidence;
-use crate::platform_kills::witness_process::WitnessProcess;
+use crate::recording_broker::{
+    ReceivedRequest, Reply, RequestKind, Rule, RuleScope, Script, read_requests,
+};
 use crate::victim::open_store;
 use crate::violation::{CheckResult, Violation};
-use crate::witness::{ReceivedRequest, Reply, Rule, RuleScope, Script, WitnessVerb, read_requests};
 use serde_json::json;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -43,7 +46,7 @@ const SLOW_MS: u64 = 300;
 pub struct PlatformChaos {
     /// This package's executable.
     pub program: PathBuf,
-    /// Directory of keys, logs and the witness' log.
+    /// Directory of keys, logs and the log of the broker.
     pub dir: PathBuf,
     /// The same seed gives the same faults.
     pub seed: u64,
@@ -139,9 +142,10 @@ impl PlatformChaos {
     }
 }
 
-/// How the witness answers under load: mostly at once, sometimes in the background, without an answer, or not at all.
+/// How the recording broker answers under load: mostly at once, sometimes in the background, without an answer, or not
+/// at all.
 fn rules() -> Vec<Rule> {
-    use WitnessVerb::{Bind, Deprovision, Provision, Unbind, Update};
+    use RequestKind::{Bind, Deprovision, Provision, Unbind, Update};
     let later = |polls| Reply::Accepted {
         polls,
         succeeds: true,
@@ -164,7 +168,7 @@ fn rules() -> Vec<Rule> {
 /// Replicas, their broker and their clients.
 struct Round<'a> {
     chaos: &'a PlatformChaos,
-    witness: WitnessProcess,
+    broker: BrokerProcess,
     homes: ReplicaAddresses,
     clients: PlatformClients,
     rng: SeededRng,
@@ -187,13 +191,13 @@ pub async fn run_platform_round(
     let making = Arc::clone(&server);
     let place = tokio::task::spawn_blocking(move || making.fresh_database()).await;
     let place = place.map_err(|error| Violation::new(format!("no database: {error}")))?;
-    let witness = WitnessProcess::start(&chaos.program, 0).await?;
+    let broker = BrokerProcess::start(&chaos.program, 0).await?;
     let script = Script {
         catalog: catalog(),
-        log: chaos.dir.join("witness.jsonl"),
+        log: chaos.dir.join("requests.jsonl"),
         ..Script::default()
     };
-    witness.begin(&script).await?;
+    broker.begin(&script).await?;
     let (replicas, homes) = start_all(chaos, &server, &place).await?;
     let clients = PlatformClients {
         homes: homes.clone(),
@@ -203,7 +207,7 @@ pub async fn run_platform_round(
     };
     let mut round = Round {
         chaos,
-        witness,
+        broker,
         homes,
         clients,
         rng: SeededRng::new(chaos.seed),
@@ -264,7 +268,7 @@ impl Round<'_> {
     }
 
     fn people(&self) -> People<'_> {
-        People::new(self.homes[0].clone(), &self.witness, "before")
+        People::new(self.homes[0].clone(), &self.broker, "before")
     }
 
     /// The namespace, the broker, and the instances whose updates wait later.
@@ -286,7 +290,7 @@ impl Round<'_> {
 
     /// Runs clients while faults are injected, and stops them when all faults are repaired.
     async fn load(&mut self, targets: &FaultTargets, plan: &[PlannedFault]) -> CheckResult<()> {
-        self.witness.replace_rules(&rules()).await?;
+        self.broker.replace_rules(&rules()).await?;
         let until = Instant::now() + self.chaos.length;
         let stop = Arc::new(AtomicBool::new(false));
         let mut running = JoinSet::new();
@@ -315,12 +319,12 @@ impl Round<'_> {
     async fn breaker(&mut self, report: &mut PlatformChaosReport) -> CheckResult<()> {
         let gone = |verb| Rule::new(verb, RuleScope::Always, Reply::Closed);
         let verbs = [
-            WitnessVerb::Update,
-            WitnessVerb::Fetch,
-            WitnessVerb::Poll,
-            WitnessVerb::Catalog,
+            RequestKind::Update,
+            RequestKind::Fetch,
+            RequestKind::Poll,
+            RequestKind::Catalog,
         ];
-        self.witness.replace_rules(&verbs.map(gone)).await?;
+        self.broker.replace_rules(&verbs.map(gone)).await?;
         let mut client = self.client();
         for number in 0..WAITING {
             let order = ChaosOrder {
@@ -333,11 +337,11 @@ impl Round<'_> {
         }
         let open = shown_everywhere(&self.homes, "open").await?;
         tokio::time::sleep(OPEN_FOR).await;
-        self.witness.set_delay(SLOW_MS).await?;
-        self.witness.replace_rules(&[]).await?;
+        self.broker.set_delay(SLOW_MS).await?;
+        self.broker.replace_rules(&[]).await?;
         let closed = shown_everywhere(&self.homes, "closed").await?;
         self.people().settle().await?;
-        self.witness.set_delay(0).await?;
+        self.broker.set_delay(0).await?;
         let requests = self.requests()?;
         // A replica may have closed it half a second before it was shown.
         report.opened = check_silence(&requests, (open, closed.saturating_sub(500_000)))?;
@@ -346,7 +350,7 @@ impl Round<'_> {
     }
 
     fn requests(&self) -> CheckResult<Vec<ReceivedRequest>> {
-        let requests = read_requests(&self.chaos.dir.join("witness.jsonl"));
+        let requests = read_requests(&self.chaos.dir.join("requests.jsonl"));
         requests.map_err(|error| Violation::new(format!("no log: {error}")))
     }
 
@@ -359,7 +363,7 @@ impl Round<'_> {
         let store = store.map_err(|error| Violation::new(format!("the store: {error}")))?;
         let known = KnownState::read(store, &self.chaos.dir.join("keys")).await?;
         let requests = self.requests()?;
-        let broker = self.witness.state().await?;
+        let broker = self.broker.state().await?;
         let history = self.clients.history.lock();
         let history = history.unwrap_or_else(PoisonError::into_inner);
         report.requests = history.requests;
@@ -377,7 +381,7 @@ impl Round<'_> {
             plans: plans_of(&catalog()),
             known: &known,
             acknowledged: &history.acknowledged,
-            // Each fault may cost an attempt, and the witness and the breaker some more.
+            // Each fault may cost an attempt, and the recording broker and the breaker some more.
             sends_max: plan.len() + 20,
             silences: plan.len() as u64,
             unacknowledged_max: usize::try_from(history.in_doubt + history.ended)

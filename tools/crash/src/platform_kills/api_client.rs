@@ -1,4 +1,5 @@
-//! Requests to the platform's REST API in the name of a user, one connection each. An answer that does not come is `None`.
+//! Requests to the platform's REST API in the name of a user, one connection each. An answer that does not come is
+//! `None`.
 
 use crate::victim::PASSWORD;
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! Kills a platform at every commit of every scenario, before and after it, and again while it recovers.
 
+use super::broker_process::BrokerProcess;
 use super::kill_run::{PlannedDeaths, PreparedScenario, RunReport, RunSettings, prepare, run};
 use super::scenario::Scenario;
 use super::scenarios::all_scenarios;
-use super::witness_process::WitnessProcess;
 use crate::victim::{Moment, PlatformFlaw};
 use crate::violation::{CheckResult, Violation};
 use std::collections::VecDeque;
@@ -189,20 +189,20 @@ async fn all_deaths(
         name: scenario.name.to_owned(),
         ..ScenarioReport::default()
     };
-    let witness = WitnessProcess::start(&points.program, 0).await?;
-    let prepared = prepare(&settings, &witness, scenario).await?;
+    let broker = BrokerProcess::start(&points.program, 0).await?;
+    let prepared = prepare(&settings, &broker, scenario).await?;
     let undisturbed = PlannedDeaths::default();
-    let counted = one_run(&settings, &prepared, &witness, undisturbed).await?;
+    let counted = one_run(&settings, &prepared, &broker, undisturbed).await?;
     report.commits = counted.commits;
     if counted.commits > COMMITS_MAX {
         return Err(Violation::new("the scenario does not end"));
     }
     let first = number as u64;
     for planned in planned_deaths(points, first, counted.commits) {
-        let run = one_run(&settings, &prepared, &witness, planned).await?;
+        let run = one_run(&settings, &prepared, &broker, planned).await?;
         report.add(&run);
     }
-    witness.kill().await;
+    broker.kill().await;
     let _ = std::fs::remove_dir_all(&settings.dir);
     Ok(report)
 }
@@ -239,11 +239,11 @@ fn planned_deaths(points: &CommitPoints, number: u64, commits: u64) -> Vec<Plann
 async fn one_run(
     settings: &RunSettings,
     prepared: &PreparedScenario,
-    witness: &WitnessProcess,
+    broker: &BrokerProcess,
     planned: PlannedDeaths,
 ) -> CheckResult<RunReport> {
     let dir = settings.dir.join(name_of(planned));
-    let report = run(prepared, witness, planned, &dir).await;
+    let report = run(prepared, broker, planned, &dir).await;
     let report =
         report.map_err(|it| it.at(&format!("{} in {}", name_of(planned), dir.display())))?;
     // The data of a run without a violation is removed.

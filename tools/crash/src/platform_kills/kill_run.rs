@@ -1,15 +1,15 @@
 //! One run of a scenario: the platform dies at a commit, perhaps once more while it recovers, and is judged in the end.
 
+use super::broker_process::BrokerProcess;
 use super::known_state::KnownState;
-use super::people::{Acknowledged, People, WITNESS_URL};
+use super::people::{Acknowledged, BROKER_URL, People};
 use super::platform_victim::{PlatformLaunch, PlatformVictim};
 use super::scenario::{Order, Scenario, Step};
 use super::scenarios::catalog;
 use super::verdict::{Evidence, check_known};
-use super::witness_process::WitnessProcess;
+use crate::recording_broker::{BrokerState, Script, read_requests};
 use crate::victim::{FastClock, Moment, PlatformFlaw};
 use crate::violation::{CheckResult, Violation};
-use crate::witness::{BrokerState, Script, read_requests};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -59,10 +59,10 @@ pub(super) struct RunReport {
     pub(super) requests: u64,
 }
 
-/// Creates the namespace, and registers the witness.
+/// Creates the namespace, and registers the recording broker.
 pub(crate) fn registration() -> Vec<Step> {
     let body = json!({
-        "url": WITNESS_URL,
+        "url": BROKER_URL,
         "profile": "kubernetes",
         "limits": {"maxInFlight": 6, "answerWithin": "2s", "relistEvery": "7d"},
         "options": {"rotationOverlap": "30s", "autoRetries": 0},
@@ -70,8 +70,8 @@ pub(crate) fn registration() -> Vec<Step> {
     let order = |method, path| Order::by("ada", method, path).ends(&[]);
     vec![
         order("PUT", "/namespaces/app").body(json!({})).into(),
-        order("PUT", "/brokers/witness").body(body).into(),
-        order("POST", "/brokers/witness:sync?wait=15s")
+        order("PUT", "/brokers/recording").body(body).into(),
+        order("POST", "/brokers/recording:sync?wait=15s")
             .body(json!({}))
             .into(),
     ]
@@ -80,11 +80,13 @@ pub(crate) fn registration() -> Vec<Step> {
 /// Does everything that comes before the deaths.
 pub(super) async fn prepare(
     settings: &RunSettings,
-    witness: &WitnessProcess,
+    broker: &BrokerProcess,
     scenario: Scenario,
 ) -> CheckResult<PreparedScenario> {
     let dir = settings.dir.join("prepared");
     let failed = |error: std::io::Error| Violation::new(format!("no directory: {error}"));
+    // What an earlier run left must not affect this one.
+    let _ = std::fs::remove_dir_all(&settings.dir);
     std::fs::create_dir_all(&dir).map_err(failed)?;
     let launch = PlatformLaunch {
         program: settings.program.clone(),
@@ -97,10 +99,10 @@ pub(super) async fn prepare(
         log: settings.dir.join("prepared.jsonl"),
         ..Script::default()
     };
-    witness.begin(&script).await?;
+    broker.begin(&script).await?;
     let victim = launch.start_ready().await?;
     let (_homes, home) = watch::channel(Some(victim.address));
-    let mut people = People::new(home, witness, "before");
+    let mut people = People::new(home, broker, "before");
     let mut steps = registration();
     if scenario.registers {
         // The namespace only.
@@ -115,7 +117,7 @@ pub(super) async fn prepare(
         ..launch
     };
     let acknowledged = people.acknowledged;
-    let broker = witness.state().await?;
+    let broker = broker.state().await?;
     Ok(PreparedScenario {
         scenario: scenario.registering(&registration()[1..]),
         launch,
@@ -130,7 +132,7 @@ pub(super) async fn prepare(
 /// The first violation.
 pub(super) async fn run(
     prepared: &PreparedScenario,
-    witness: &WitnessProcess,
+    broker: &BrokerProcess,
     planned: PlannedDeaths,
     dir: &Path,
 ) -> CheckResult<RunReport> {
@@ -140,17 +142,17 @@ pub(super) async fn run(
         catalog: catalog(),
         begins_with: prepared.broker.clone(),
         rules: scenario.rules.clone(),
-        log: dir.join("witness.jsonl"),
+        log: dir.join("requests.jsonl"),
         delay_ms: 0,
     };
-    witness.begin(&script).await?;
+    broker.begin(&script).await?;
     let mut victim = launch.start_ready().await?;
     let mut before = victim.count().await.unwrap_or_default();
     if let Some((commits, moment)) = planned.first {
         victim.arm(commits, moment).await;
     }
     let (homes, home) = watch::channel(Some(victim.address));
-    let mut people = People::new(home, witness, "order");
+    let mut people = People::new(home, broker, "order");
     people.acknowledged.clone_from(&prepared.acknowledged);
     let mut report = RunReport::default();
     let mut began = Instant::now();
@@ -166,7 +168,7 @@ pub(super) async fn run(
             }
             homes.send_replace(None);
             report.deaths += 1;
-            (victim, began) = recover(&launch, witness, planned.second, &mut report).await?;
+            (victim, began) = recover(&launch, broker, planned.second, &mut report).await?;
             before = 0;
             homes.send_replace(Some(victim.address));
         }
@@ -178,22 +180,22 @@ pub(super) async fn run(
         .unwrap_or_default()
         .saturating_sub(before);
     victim.kill().await;
-    let evidence = (people.acknowledged, dir.join("witness.jsonl"));
-    judge(prepared, witness, &launch, evidence, &mut report).await?;
+    let evidence = (people.acknowledged, dir.join("requests.jsonl"));
+    judge(prepared, broker, &launch, evidence, &mut report).await?;
     Ok(report)
 }
 
 /// Judges what is there at a death, and starts the platform again.
 async fn recover(
     launch: &PlatformLaunch,
-    witness: &WitnessProcess,
+    broker: &BrokerProcess,
     second: Option<CommitMoment>,
     report: &mut RunReport,
 ) -> CheckResult<(PlatformVictim, Instant)> {
     let mut planned = second.filter(|_| report.deaths == 1);
     loop {
         let known = KnownState::of_file(&launch.db(), &launch.keys()).await?;
-        check_known(&witness.state().await?, &known)?;
+        check_known(&broker.state().await?, &known)?;
         let began = Instant::now();
         if let Some(victim) = launch.start(planned).await? {
             return Ok((victim, began));
@@ -205,7 +207,7 @@ async fn recover(
 
 async fn judge(
     prepared: &PreparedScenario,
-    witness: &WitnessProcess,
+    broker: &BrokerProcess,
     launch: &PlatformLaunch,
     (acknowledged, log): (Vec<Acknowledged>, PathBuf),
     report: &mut RunReport,
@@ -218,7 +220,7 @@ async fn judge(
     let sends = 1 + report.deaths + u64::from(scenario.resends);
     let evidence = Evidence {
         requests: &requests,
-        broker: &witness.state().await?,
+        broker: &broker.state().await?,
         plans: plans_of(&scenario.catalog_at_end()),
         known: &known,
         acknowledged: &acknowledged,

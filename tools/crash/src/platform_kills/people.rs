@@ -4,8 +4,8 @@
 //! acknowledged.
 
 use super::api_client::{ApiAnswer, ApiClient, Asked};
+use super::broker_process::BrokerProcess;
 use super::scenario::{IntentStates, Order, Step};
-use super::witness_process::WitnessProcess;
 use crate::violation::{CheckResult, Violation};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -15,8 +15,8 @@ use tokio::sync::watch;
 /// Longest wait for anything.
 const WITHIN: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(15);
-/// Place of the witness' URL in bodies.
-pub(crate) const WITNESS_URL: &str = "{witness}";
+/// Place of the broker's URL in bodies.
+pub(crate) const BROKER_URL: &str = "{broker}";
 
 /// An order that the platform acknowledged with an intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Acknowledged {
 /// All people.
 pub(crate) struct People<'a> {
     home: watch::Receiver<Option<SocketAddr>>,
-    witness: &'a WitnessProcess,
+    broker: &'a BrokerProcess,
     /// Begins their idempotency keys.
     phase: &'static str,
     orders: u32,
@@ -43,12 +43,12 @@ pub(crate) struct People<'a> {
 impl<'a> People<'a> {
     pub(crate) fn new(
         home: watch::Receiver<Option<SocketAddr>>,
-        witness: &'a WitnessProcess,
+        broker: &'a BrokerProcess,
         phase: &'static str,
     ) -> Self {
         Self {
             home,
-            witness,
+            broker,
             phase,
             orders: 0,
             acknowledged: Vec::new(),
@@ -64,7 +64,7 @@ impl<'a> People<'a> {
             match step {
                 Step::Order(order) => self.order(order).await?,
                 Step::Until(wanted) => self.until(wanted).await?,
-                Step::Catalog(catalog) => self.witness.replace_catalog(catalog).await?,
+                Step::Catalog(catalog) => self.broker.replace_catalog(catalog).await?,
             }
         }
         Ok(())
@@ -80,8 +80,8 @@ impl<'a> People<'a> {
     async fn order(&mut self, order: &Order) -> CheckResult<()> {
         self.orders += 1;
         let key = format!("{}-{}", self.phase, self.orders);
-        let url = format!("http://{}", self.witness.address);
-        let body = order.body.to_string().replace(WITNESS_URL, &url);
+        let url = format!("http://{}", self.broker.address);
+        let body = order.body.to_string().replace(BROKER_URL, &url);
         let body: Value = serde_json::from_str(&body).unwrap_or(Value::Null);
         let path = format!("/api/v1{}", order.path);
         let asked = Asked {

@@ -1,7 +1,7 @@
 //! The parts of a scenario. Pure; all scenarios are in `scenarios.rs`.
 
 use super::scenarios::catalog;
-use crate::witness::Rule;
+use crate::recording_broker::Rule;
 use serde_json::Value;
 
 /// What people do at a platform, and how the broker answers.

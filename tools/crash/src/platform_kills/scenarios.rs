@@ -1,14 +1,14 @@
 //! All scenarios: each verb with a broker that does it at once, in the background, or not.
 
 use super::scenario::{IntentStates, Order, Scenario, Step};
-use crate::witness::{Reply, Rule, RuleScope, WitnessVerb};
+use crate::recording_broker::{Reply, RequestKind, Rule, RuleScope};
 use serde_json::{Value, json};
 
 const INSTANCES: &str = "/namespaces/app/instances";
 pub(super) const DB: &str = "/namespaces/app/instances/db";
 const BINDINGS: &str = "/namespaces/app/bindings";
 const KEY: &str = "/namespaces/app/bindings/key";
-const BROKER: &str = "/brokers/witness";
+const BROKER: &str = "/brokers/recording";
 
 /// In the background, ended by the third poll.
 const LATER: Reply = Reply::Accepted {
@@ -28,7 +28,7 @@ const FAILS_LATER: Reply = Reply::Accepted {
 /// States of an intent that a delete is sent over, or comes too late for.
 const STARTED: &[&str] = &["polling", "succeeded", "cancelled", "failed"];
 
-/// The catalog of the witness.
+/// The catalog of the recording broker.
 pub(crate) fn catalog() -> Value {
     catalog_of(&["small", "large"])
 }
@@ -44,15 +44,15 @@ fn catalog_of(plans: &[&str]) -> Value {
     }]})
 }
 
-fn always(verb: WitnessVerb, reply: Reply) -> Rule {
+fn always(verb: RequestKind, reply: Reply) -> Rule {
     Rule::new(verb, RuleScope::Always, reply)
 }
 
-fn first_operation(verb: WitnessVerb, reply: Reply) -> Rule {
+fn first_operation(verb: RequestKind, reply: Reply) -> Rule {
     Rule::new(verb, RuleScope::Operations(1), reply)
 }
 
-fn first_requests(verb: WitnessVerb, count: u32, reply: Reply) -> Rule {
+fn first_requests(verb: RequestKind, count: u32, reply: Reply) -> Rule {
     Rule::new(verb, RuleScope::Requests(count), reply)
 }
 
@@ -143,7 +143,7 @@ pub fn all_scenarios() -> Vec<Scenario> {
 }
 
 fn creates() -> Vec<Scenario> {
-    use WitnessVerb::Provision;
+    use RequestKind::Provision;
     let create_only = || vec![create().into()];
     // After an attempt without an answer, what may have been made is deleted.
     let rejected = || vec![create().ends(&["rejected", "failed"]).into()];
@@ -169,7 +169,7 @@ fn creates() -> Vec<Scenario> {
 }
 
 fn updates() -> Vec<Scenario> {
-    use WitnessVerb::Update;
+    use RequestKind::Update;
     let refusal = Reply::Refused(403, json!({"description": "only the owner"}));
     let update_only = || vec![update().into()];
     vec![
@@ -194,7 +194,7 @@ fn updates() -> Vec<Scenario> {
 }
 
 fn deletes() -> Vec<Scenario> {
-    use WitnessVerb::Deprovision;
+    use RequestKind::Deprovision;
     let refusal = Reply::Refused(403, json!({"description": "only the owner"}));
     let refused = || vec![delete().ends(&["rejected", "failed"]).into()];
     vec![
@@ -212,7 +212,7 @@ fn deletes() -> Vec<Scenario> {
 }
 
 fn deletes_over_others() -> Vec<Scenario> {
-    use WitnessVerb::{Deprovision, Provision, Unbind, Update};
+    use RequestKind::{Deprovision, Provision, Unbind, Update};
     let over = &["cancelled", "failed", "succeeded"];
     let busy = Reply::Refused(422, json!({"error": "ConcurrencyError"}));
     let over_create = || {
@@ -274,7 +274,7 @@ fn deletes_over_others() -> Vec<Scenario> {
 }
 
 fn bindings() -> Vec<Scenario> {
-    use WitnessVerb::{Bind, Unbind};
+    use RequestKind::{Bind, Unbind};
     let unbind = || vec![Order::by("dora", "DELETE", KEY).into()];
     vec![
         scenario("bind", with_instance(), vec![bind().into()]),
@@ -290,7 +290,7 @@ fn bindings() -> Vec<Scenario> {
 
 /// What a create may have left is deleted from the ledger.
 fn leftovers() -> Vec<Scenario> {
-    use WitnessVerb::{Bind, Deprovision, Provision};
+    use RequestKind::{Bind, Deprovision, Provision};
     let failed = || vec![create().ends(&["failed"]).into()];
     let error = || Reply::DoneAndAnswered(500, json!({"description": "out of order"}));
     let abandon = Order::by("olga", "POST", "/namespaces/app/instances/db:abandon")
@@ -332,7 +332,7 @@ fn register() -> Scenario {
 /// The broker changes its catalog; a plan that is in use is not in it any more.
 fn sync() -> Scenario {
     let sync = || {
-        let order = Order::by("ada", "POST", "/brokers/witness:sync");
+        let order = Order::by("ada", "POST", "/brokers/recording:sync");
         order.body(json!({})).ends(&[])
     };
     scenario(

@@ -1,4 +1,4 @@
-//! The verdict about one run: what the witness wrote down, what it has, and what the platform's store has. Pure.
+//! The verdict about one run: what the recording broker wrote down, what it has, and what the platform's store has. Pure.
 //!
 //! `verdict/requests.rs` judges requests, `verdict/remains.rs` what is left, `verdict/ends.rs` how orders ended.
 
@@ -10,15 +10,15 @@ mod tests;
 
 use super::known_state::KnownState;
 use super::people::Acknowledged;
+use crate::recording_broker::{BrokerState, ReceivedRequest};
 use crate::violation::{CheckResult, Violation};
-use crate::witness::{BrokerState, ReceivedRequest};
 
 /// Verb of the deletes of the ledger.
 const MITIGATE: &str = "mitigate";
 
 /// What is known of a run that is over.
 pub(crate) struct Evidence<'a> {
-    /// What the witness wrote down.
+    /// What the recording broker wrote down.
     pub(crate) requests: &'a [ReceivedRequest],
     /// What it has.
     pub(crate) broker: &'a BrokerState,

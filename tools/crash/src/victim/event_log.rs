@@ -15,7 +15,7 @@ use sutler_journal::{Commit, CommitId, Expect, Fence, Next, Operation, Operation
 /// The victim's event log.
 #[derive(Debug)]
 pub(super) enum EventLog {
-    /// Of a platform: its broker is the witness, and nothing is logged here.
+    /// Of a platform: its broker is the recording broker, and nothing is logged here.
     Nothing,
     /// Of the only process on its file.
     Alone(EffectLog),

@@ -1,7 +1,7 @@
-//! Connections of a platform that name their process to the witness, and may be wrong on purpose, to check that the harness
-//! notices.
+//! Connections of a platform that name their process to the recording broker, and may be wrong on purpose, to check
+//! that the harness notices.
 
-use crate::witness::SENDER;
+use crate::recording_broker::SENDER;
 use async_trait::async_trait;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -24,6 +24,9 @@ use tokio::sync::watch;
 /// Maximum delay of a kill in the middle of a call.
 const DURING_MAX_MICROS: u64 = 500;
 
+/// How late a flawed store makes the commit that says that a request is about to be sent.
+const LATE_BY: Duration = Duration::from_millis(100);
+
 /// A flawed store forgets one in this many acknowledged commits.
 const FORGOTTEN_EVERY: u64 = 3;
 
@@ -140,6 +143,9 @@ fn die() -> ! {
     }
 }
 
+/// A commit that was acknowledged, and is made later.
+type LateCommit = (Instant, Commit);
+
 pub(super) struct InstrumentedStore {
     inner: Arc<dyn Store>,
     trigger: KillTrigger,
@@ -149,7 +155,7 @@ pub(super) struct InstrumentedStore {
     detached: bool,
     lease_factor: u32,
     /// A flaw: the commit that says that a request is about to be sent waits until something else is written or read.
-    late_write_ahead: Option<tokio::sync::Mutex<Option<Commit>>>,
+    late_write_ahead: Option<tokio::sync::Mutex<Option<LateCommit>>>,
 }
 
 impl InstrumentedStore {
@@ -195,13 +201,26 @@ impl InstrumentedStore {
         self
     }
 
-    /// Makes up for a commit that waits.
+    /// Makes up for a commit that waits, if there is one.
     async fn catch_up(&self) {
-        if let Some(late) = &self.late_write_ahead
-            && let Some(commit) = late.lock().await.take()
-        {
+        let Some(late) = &self.late_write_ahead else {
+            return;
+        };
+        if let Some((_, commit)) = late.lock().await.take() {
             let made = self.inner.commit(&commit);
             let _ = self.counted(CountedCalls::Commits, made, |_| ()).await;
+        }
+    }
+
+    /// Makes up for a commit before something is read: not before its request was sent.
+    async fn catch_up_later(&self) {
+        let Some(late) = &self.late_write_ahead else {
+            return;
+        };
+        let held = late.lock().await.as_ref().map(|(since, _)| *since);
+        if let Some(since) = held {
+            tokio::time::sleep_until((since + LATE_BY).into()).await;
+            self.catch_up().await;
         }
     }
 
@@ -290,7 +309,7 @@ impl Store for InstrumentedStore {
         if let Some(late) = &self.late_write_ahead
             && is_write_ahead(commit)
         {
-            *late.lock().await = Some(commit.clone());
+            *late.lock().await = Some((Instant::now(), commit.clone()));
             return Ok(());
         }
         self.event_log.tries(commit);
@@ -306,12 +325,12 @@ impl Store for InstrumentedStore {
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
-        self.catch_up().await;
+        self.catch_up_later().await;
         self.inner.get(key).await
     }
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
-        self.catch_up().await;
+        self.catch_up_later().await;
         self.inner.operation(id).await
     }
 
@@ -329,7 +348,7 @@ impl Store for InstrumentedStore {
         after: Option<&Position>,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        self.catch_up().await;
+        self.catch_up_later().await;
         self.inner.list(list, after, limit).await
     }
 
@@ -356,7 +375,7 @@ impl Store for InstrumentedStore {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        self.catch_up().await;
+        self.catch_up_later().await;
         self.counted(
             CountedCalls::Changes,
             self.inner.claim(worker, queues),

@@ -1,9 +1,9 @@
-//! The victim as a platform: the API of `sutler platform` over a SQLite file or a shared server, in a process that is killed
-//! at a commit.
+//! The victim as a platform: the API of `sutler platform` over a SQLite file or a shared server, in a process that is
+//! killed at a commit.
 //!
-//! It prints `ready ADDRESS` when it serves. On standard input it takes orders: `arm N MOMENT` (die at the n-th commit from
-//! now on) and `count` (print the number of commits so far), and it ends with that input, unless its store is a server. It
-//! checks nothing.
+//! It prints `ready ADDRESS` when it serves. On standard input it takes orders: `arm N MOMENT` (die at the n-th commit
+//! from now on) and `count` (print the number of commits so far), and it ends with that input, unless its store is a
+//! server. It checks nothing.
 
 use super::event_log::EventLog;
 use super::fast_clock::FastClock;

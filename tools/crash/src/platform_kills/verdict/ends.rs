@@ -1,5 +1,5 @@
-//! Ends: every order that was acknowledged has the end that the broker gave it, exactly one intent each, and what was deleted
-//! is gone.
+//! Ends: every order that was acknowledged has the end that the broker gave it, exactly one intent each, and what was
+//! deleted is gone.
 
 use super::{Evidence, MITIGATE};
 use std::collections::BTreeSet;

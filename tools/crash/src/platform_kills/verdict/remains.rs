@@ -1,5 +1,5 @@
-//! What is left: the broker has what the platform shows and nothing else, with the same plan and parameters; the ledger is
-//! settled; nothing is stuck; the catalog is that of the broker.
+//! What is left: the broker has what the platform shows and nothing else, with the same plan and parameters; the ledger
+//! is settled; nothing is stuck; the catalog is that of the broker.
 
 use super::Evidence;
 use crate::platform_kills::known_state::orphan_id;

@@ -1,9 +1,9 @@
-//! Requests: of one operation they have the same bytes, the identity of its author, and are not sent more often than there is
-//! a reason for.
+//! Requests: of one operation they have the same bytes, the identity of its author, and are not sent more often than
+//! there is a reason for.
 
 use super::{Evidence, MITIGATE};
 use crate::platform_kills::known_state::orphan_id;
-use crate::witness::{ReceivedRequest, RequestEffect};
+use crate::recording_broker::{ReceivedRequest, RequestEffect};
 use std::collections::BTreeMap;
 
 pub(super) fn check(evidence: &Evidence<'_>) -> Vec<String> {
@@ -79,8 +79,8 @@ fn check_identity(evidence: &Evidence<'_>, request: &ReceivedRequest, faults: &m
     }
 }
 
-/// Nothing is created twice under one id, unless the ledger has it: a request that was on its way for long may arrive after
-/// its delete (T-58). And no operation creates two things.
+/// Nothing is created twice under one id, unless the ledger has it: a request that was on its way for long may arrive
+/// after its delete (T-58). And no operation creates two things.
 fn check_creations(evidence: &Evidence<'_>, faults: &mut Vec<String>) {
     let mut created: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for request in evidence.requests {

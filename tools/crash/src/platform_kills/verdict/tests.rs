@@ -1,9 +1,10 @@
-//! Requests that are wrong are found. That whole runs are judged rightly is shown with flaws (`tests/it/platform_kills.rs`).
+//! Requests that are wrong are found. That whole runs are judged rightly is shown with flaws
+//! (`tests/it/platform_kills.rs`).
 
 use super::Evidence;
 use crate::platform_kills::known_state::{KnownState, StoredIntent};
 use crate::platform_kills::people::Acknowledged;
-use crate::witness::{BrokerState, GivenAnswer, ReceivedRequest, RequestEffect};
+use crate::recording_broker::{BrokerAnswer, BrokerState, ReceivedRequest, RequestEffect};
 use serde_json::json;
 use sutler_journal::Outcome;
 use sutler_platform::lifecycle::intent::IntentEnd;
@@ -23,7 +24,7 @@ fn request(body: &str) -> ReceivedRequest {
         headers: Vec::new(),
         body: base64(body),
         effect: RequestEffect::Nothing,
-        answer: GivenAnswer::Sent {
+        answer: BrokerAnswer::Sent {
             status: 200,
             body: json!({}),
         },

@@ -1,9 +1,10 @@
-//! The witness: a broker in a process of its own that does what a script says, and writes down each request before it
-//! answers.
+//! The recording broker: a broker in a process of its own that does what a script says, and writes down each request
+//! before it answers.
 //!
-//! `witness/script.rs` (how it answers), `witness/broker_state.rs` (what it has; pure), `witness/received_request.rs` (what
-//! it writes down), `witness/http_exchange.rs` (requests and answers on a socket). This file serves them: OSB requests below
-//! `/v2`, and the harness's own below `/witness`. It judges nothing; that is done from its log (`platform_kills/`).
+//! `recording_broker/script.rs` (how it answers), `recording_broker/broker_state.rs` (what it has; pure),
+//! `recording_broker/received_request.rs` (what it writes down), `recording_broker/http_exchange.rs` (requests and
+//! answers on a socket). This file serves them: OSB requests below `/v2`, and the harness's own below `/recording`. It
+//! judges nothing; that is done from its log (`platform_kills/`).
 
 mod broker_state;
 mod http_exchange;
@@ -11,8 +12,8 @@ mod received_request;
 mod script;
 
 pub use broker_state::{BrokerState, Resource};
-pub use received_request::{GivenAnswer, ReceivedRequest, RequestEffect, SENDER, read_requests};
-pub use script::{Reply, Rule, RuleScope, Script, WitnessVerb};
+pub use received_request::{BrokerAnswer, ReceivedRequest, RequestEffect, SENDER, read_requests};
+pub use script::{Reply, RequestKind, Rule, RuleScope, Script};
 
 use crate::victim::now_us;
 use broker_state::Outcome;
@@ -25,20 +26,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Arguments of the witness.
+/// Arguments of the recording broker.
 #[derive(Args, Clone, Debug)]
-pub struct WitnessArgs {
+pub struct RecordingBrokerArgs {
     /// Port to listen on; 0 for any
     #[arg(long, default_value_t = 0)]
     pub port: u16,
 }
 
-struct Witness {
-    state: Mutex<WitnessState>,
+struct RecordingBroker {
+    state: Mutex<RecordingState>,
 }
 
 #[derive(Default)]
-struct WitnessState {
+struct RecordingState {
     script: Script,
     broker: BrokerState,
     log: RequestLog,
@@ -48,7 +49,7 @@ struct WitnessState {
 ///
 /// # Errors
 /// It cannot listen.
-pub async fn run(args: WitnessArgs) -> Result<(), Box<dyn std::error::Error>> {
+pub async fn run(args: RecordingBrokerArgs) -> Result<(), Box<dyn std::error::Error>> {
     let listener = TcpListener::bind(("127.0.0.1", args.port)).await?;
     let mut out = std::io::stdout();
     writeln!(out, "ready {}", listener.local_addr()?)?;
@@ -58,23 +59,23 @@ pub async fn run(args: WitnessArgs) -> Result<(), Box<dyn std::error::Error>> {
         // The harness is gone.
         std::process::exit(1);
     });
-    let witness = Arc::new(Witness {
+    let broker = Arc::new(RecordingBroker {
         state: Mutex::default(),
     });
     loop {
         let (stream, _) = listener.accept().await?;
-        let witness = Arc::clone(&witness);
-        tokio::spawn(async move { witness.serve(stream).await });
+        let broker = Arc::clone(&broker);
+        tokio::spawn(async move { broker.serve(stream).await });
     }
 }
 
-impl Witness {
+impl RecordingBroker {
     async fn serve(&self, mut stream: TcpStream) -> Option<()> {
         let _ = stream.set_nodelay(true);
         let mut buffer = Vec::new();
         loop {
             let request = read_request(&mut stream, &mut buffer).await?;
-            let answer = match request.target.strip_prefix("/witness") {
+            let answer = match request.target.strip_prefix("/recording") {
                 Some(order) => self.order(order, &request),
                 None => {
                     let answer = self.answer(&request);
@@ -84,11 +85,11 @@ impl Witness {
                 }
             };
             match answer {
-                GivenAnswer::Sent { status, body } => {
+                BrokerAnswer::Sent { status, body } => {
                     write_answer(&mut stream, status, &body).await?;
                 }
-                GivenAnswer::Closed => return None,
-                GivenAnswer::Silent => {
+                BrokerAnswer::Closed => return None,
+                BrokerAnswer::Silent => {
                     // Until the platform gives up.
                     let _ = stream.readable().await;
                     return None;
@@ -97,14 +98,14 @@ impl Witness {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, WitnessState> {
+    fn state(&self) -> MutexGuard<'_, RecordingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An OSB request: answered as the script says, and written down.
-    fn answer(&self, request: &ParsedRequest) -> GivenAnswer {
+    fn answer(&self, request: &ParsedRequest) -> BrokerAnswer {
         let mut state = self.state();
-        let WitnessState {
+        let RecordingState {
             script,
             broker,
             log,
@@ -112,14 +113,14 @@ impl Witness {
         let Outcome { effect, answer } = broker.handle(request, script);
         let received = ReceivedRequest::of(now_us(), request, effect, answer.clone());
         if log.write(&received).is_err() {
-            // Without the log there is no witness.
+            // Without the log nothing can be judged.
             std::process::exit(1);
         }
         answer
     }
 
     /// An order of the harness.
-    fn order(&self, order: &str, request: &ParsedRequest) -> GivenAnswer {
+    fn order(&self, order: &str, request: &ParsedRequest) -> BrokerAnswer {
         let mut state = self.state();
         let done = match (request.method.as_str(), order) {
             ("PUT", "/script") => state.begin(&request.body).map(|()| json!({})),
@@ -130,8 +131,8 @@ impl Witness {
             _ => Err("no such order".to_owned()),
         };
         match done {
-            Ok(body) => GivenAnswer::Sent { status: 200, body },
-            Err(sentence) => GivenAnswer::Sent {
+            Ok(body) => BrokerAnswer::Sent { status: 200, body },
+            Err(sentence) => BrokerAnswer::Sent {
                 status: 400,
                 body: Value::from(sentence),
             },
@@ -139,7 +140,7 @@ impl Witness {
     }
 }
 
-impl WitnessState {
+impl RecordingState {
     /// Forgets everything, and begins with this script.
     fn begin(&mut self, body: &[u8]) -> Result<(), String> {
         let script: Script = serde_json::from_slice(body).map_err(|it| it.to_string())?;

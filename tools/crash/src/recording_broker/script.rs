@@ -1,4 +1,5 @@
-//! How the witness answers: rules in order, the first one that fits a request. Without any, everything is done at once.
+//! How the recording broker answers: rules in order, the first one that fits a request. Without any, everything is done
+//! at once.
 
 use super::broker_state::BrokerState;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ pub struct Script {
 
 /// What a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum WitnessVerb {
+pub enum RequestKind {
     /// Read of the catalog.
     Catalog,
     /// PUT of an instance.
@@ -47,7 +48,7 @@ pub enum WitnessVerb {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rule {
     /// Requests that it is about.
-    pub verb: WitnessVerb,
+    pub verb: RequestKind,
     /// How often it holds.
     pub scope: RuleScope,
     /// How they are answered.
@@ -106,7 +107,7 @@ pub enum Reply {
 
 impl Rule {
     /// A rule that was not used yet.
-    pub fn new(verb: WitnessVerb, scope: RuleScope, reply: Reply) -> Self {
+    pub fn new(verb: RequestKind, scope: RuleScope, reply: Reply) -> Self {
         Self {
             verb,
             scope,
@@ -117,7 +118,7 @@ impl Rule {
         }
     }
 
-    fn holds_for(&mut self, verb: WitnessVerb, operation: &str) -> bool {
+    fn holds_for(&mut self, verb: RequestKind, operation: &str) -> bool {
         if self.verb != verb {
             return false;
         }
@@ -146,7 +147,7 @@ fn digest(operation: &str) -> u64 {
 
 impl Script {
     /// The reply to a request, which is counted.
-    pub(super) fn reply(&mut self, verb: WitnessVerb, operation: &str) -> Reply {
+    pub(super) fn reply(&mut self, verb: RequestKind, operation: &str) -> Reply {
         let mut found = None;
         for rule in &mut self.rules {
             if rule.holds_for(verb, operation) {

@@ -1,10 +1,10 @@
-//! What the witness has, and what requests do to it. Pure.
+//! What the recording broker has, and what requests do to it. Pure.
 //!
 //! Instances and bindings are in one map, by `instance` or `instance/binding`. An instance goes with its bindings.
 
 use super::http_exchange::ParsedRequest;
-use super::received_request::{GivenAnswer, RequestEffect};
-use super::script::{Reply, Script, WitnessVerb};
+use super::received_request::{BrokerAnswer, RequestEffect};
+use super::script::{Reply, RequestKind, Script};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -50,11 +50,11 @@ enum Change {
 /// What a request did.
 pub(super) struct Outcome {
     pub(super) effect: RequestEffect,
-    pub(super) answer: GivenAnswer,
+    pub(super) answer: BrokerAnswer,
 }
 
 fn outcome(effect: RequestEffect, status: u16, body: Value) -> Outcome {
-    let answer = GivenAnswer::Sent { status, body };
+    let answer = BrokerAnswer::Sent { status, body };
     Outcome { effect, answer }
 }
 
@@ -111,8 +111,8 @@ impl BrokerState {
         let reply = script.reply(verb, operation.unwrap_or_default());
         let work = match &reply {
             Reply::Refused(status, body) => return nothing(*status, body.clone()),
-            Reply::Closed => return unanswered(GivenAnswer::Closed),
-            Reply::Silent => return unanswered(GivenAnswer::Silent),
+            Reply::Closed => return unanswered(BrokerAnswer::Closed),
+            Reply::Silent => return unanswered(BrokerAnswer::Silent),
             Reply::Accepted { polls, succeeds } => Some((*polls, *succeeds)),
             Reply::Done
             | Reply::DoneAndAnswered(..)
@@ -127,10 +127,10 @@ impl BrokerState {
         };
         match reply {
             Reply::DoneAndAnswered(status, body) => {
-                done.answer = GivenAnswer::Sent { status, body };
+                done.answer = BrokerAnswer::Sent { status, body };
             }
-            Reply::DoneAndClosed => done.answer = GivenAnswer::Closed,
-            Reply::DoneAndSilent => done.answer = GivenAnswer::Silent,
+            Reply::DoneAndClosed => done.answer = BrokerAnswer::Closed,
+            Reply::DoneAndSilent => done.answer = BrokerAnswer::Silent,
             _ => {}
         }
         done
@@ -138,17 +138,17 @@ impl BrokerState {
 
     fn about_resource(
         &mut self,
-        verb: WitnessVerb,
+        verb: RequestKind,
         id: &str,
         request: &ParsedRequest,
         work: Option<(u32, bool)>,
     ) -> Outcome {
         let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
         match verb {
-            WitnessVerb::Provision | WitnessVerb::Bind => self.create(id, &body, work),
-            WitnessVerb::Update => self.update(id, &body, work),
-            WitnessVerb::Deprovision | WitnessVerb::Unbind => self.delete(id, work),
-            WitnessVerb::Catalog | WitnessVerb::Poll | WitnessVerb::Fetch => self.fetch(id),
+            RequestKind::Provision | RequestKind::Bind => self.create(id, &body, work),
+            RequestKind::Update => self.update(id, &body, work),
+            RequestKind::Deprovision | RequestKind::Unbind => self.delete(id, work),
+            RequestKind::Catalog | RequestKind::Poll | RequestKind::Fetch => self.fetch(id),
         }
     }
 
@@ -327,19 +327,19 @@ impl BrokerState {
     }
 }
 
-fn unanswered(answer: GivenAnswer) -> Outcome {
+fn unanswered(answer: BrokerAnswer) -> Outcome {
     let effect = RequestEffect::Nothing;
     Outcome { effect, answer }
 }
 
-fn verb_of(method: &str, place: &Place) -> Option<WitnessVerb> {
+fn verb_of(method: &str, place: &Place) -> Option<RequestKind> {
     let (instance, binding) = match (method, place) {
-        ("GET", Place::Catalog) => return Some(WitnessVerb::Catalog),
-        ("GET", Place::LastOperation(_)) => return Some(WitnessVerb::Poll),
-        ("GET", Place::Resource(_)) => return Some(WitnessVerb::Fetch),
-        ("PUT", Place::Resource(_)) => (WitnessVerb::Provision, WitnessVerb::Bind),
-        ("PATCH", Place::Resource(_)) => (WitnessVerb::Update, WitnessVerb::Update),
-        ("DELETE", Place::Resource(_)) => (WitnessVerb::Deprovision, WitnessVerb::Unbind),
+        ("GET", Place::Catalog) => return Some(RequestKind::Catalog),
+        ("GET", Place::LastOperation(_)) => return Some(RequestKind::Poll),
+        ("GET", Place::Resource(_)) => return Some(RequestKind::Fetch),
+        ("PUT", Place::Resource(_)) => (RequestKind::Provision, RequestKind::Bind),
+        ("PATCH", Place::Resource(_)) => (RequestKind::Update, RequestKind::Update),
+        ("DELETE", Place::Resource(_)) => (RequestKind::Deprovision, RequestKind::Unbind),
         _ => return None,
     };
     let Place::Resource(id) = place else {

@@ -1,4 +1,5 @@
-//! A request as the witness received it, and the log of all of them: one line of JSON each, written before the answer.
+//! A request as the recording broker received it, and the log of all of them: one line of JSON each, written before the
+//! answer.
 
 use super::http_exchange::ParsedRequest;
 use base64::Engine as _;
@@ -34,7 +35,7 @@ pub struct ReceivedRequest {
     /// What it changed at the broker.
     pub effect: RequestEffect,
     /// What was answered.
-    pub answer: GivenAnswer,
+    pub answer: BrokerAnswer,
 }
 
 /// What a request changed.
@@ -52,7 +53,7 @@ pub enum RequestEffect {
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum GivenAnswer {
+pub enum BrokerAnswer {
     /// A whole answer.
     Sent {
         /// Status.
@@ -71,7 +72,7 @@ impl ReceivedRequest {
         at_us: u64,
         request: &ParsedRequest,
         effect: RequestEffect,
-        answer: GivenAnswer,
+        answer: BrokerAnswer,
     ) -> Self {
         // Headers of the connection say nothing about the request.
         const OF_CONNECTION: [&str; 6] = [

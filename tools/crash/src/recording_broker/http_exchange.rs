@@ -1,4 +1,4 @@
-//! HTTP/1.1 as the witness needs it: whole requests with a length, and answers that may not come.
+//! HTTP/1.1 as the recording broker needs it: whole requests with a length, and answers that may not come.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
