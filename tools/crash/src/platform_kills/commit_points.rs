@@ -1,7 +1,9 @@
 //! Kills a platform at every commit of every scenario, before and after it, and again while it recovers.
 
 use super::broker_process::BrokerProcess;
-use super::kill_run::{PlannedDeaths, PreparedScenario, RunReport, RunSettings, prepare, run};
+use super::kill_run::{
+    CommitMoment, PlannedDeaths, PreparedScenario, RunReport, RunSettings, prepare, run,
+};
 use super::scenario::Scenario;
 use super::scenarios::all_scenarios;
 use crate::victim::{Moment, PlatformFlaw};
@@ -207,29 +209,34 @@ async fn all_deaths(
     Ok(report)
 }
 
-/// All deaths of a scenario with so many commits.
+/// All deaths of a scenario with so many commits; at least one.
 fn planned_deaths(points: &CommitPoints, number: u64, commits: u64) -> Vec<PlannedDeaths> {
     let every = points.every.max(1);
+    let all = (1..=commits).flat_map(|commit| MOMENTS.map(|moment| (commit, moment)));
+    let all: Vec<CommitMoment> = all.collect();
+    let count = all.len() as u64;
+    let first = match every > count {
+        true => number % count.max(1),
+        false => number % every,
+    };
+    let seconds = (1..=points.second).flat_map(|commit| MOMENTS.map(|moment| (commit, moment)));
+    let seconds: Vec<CommitMoment> = seconds.collect();
     let mut planned = Vec::new();
-    let mut count = number;
-    for commit in 1..=commits {
-        for moment in MOMENTS {
-            count += 1;
-            if !count.is_multiple_of(every) {
-                continue;
-            }
-            let first = Some((commit, moment));
-            planned.push(PlannedDeaths {
-                first,
-                second: None,
-            });
-            let seconds = (1..=points.second).flat_map(|it| MOMENTS.map(|moment| (it, moment)));
-            for (index, second) in seconds.enumerate() {
-                let second = Some(second);
-                // Of a short run, one of them.
-                if every == 1 || index as u64 == count / every % (2 * points.second) {
-                    planned.push(PlannedDeaths { first, second });
-                }
+    for (index, moment) in (0..).zip(all) {
+        if index % every != first % every {
+            continue;
+        }
+        let first = Some(moment);
+        planned.push(PlannedDeaths {
+            first,
+            second: None,
+        });
+        // Of a short run, one of the second deaths.
+        let chosen = (number + index / every) % (seconds.len() as u64).max(1);
+        for (index, second) in (0_u64..).zip(&seconds) {
+            if every == 1 || index == chosen {
+                let second = Some(*second);
+                planned.push(PlannedDeaths { first, second });
             }
         }
     }
@@ -257,4 +264,38 @@ fn name_of(planned: PlannedDeaths) -> String {
         name.push_str(&format!("-{}-{commit}", moment.word()));
     }
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CommitPoints, planned_deaths};
+
+    fn points(every: u64, second: u64) -> CommitPoints {
+        CommitPoints {
+            program: "crash".into(),
+            dir: "crash".into(),
+            only: String::new(),
+            every,
+            second,
+            workers: 1,
+            flaw: None,
+        }
+    }
+
+    #[test]
+    fn a_long_run_has_every_commit_and_every_second_death() {
+        assert_eq!(planned_deaths(&points(1, 0), 5, 7).len(), 14);
+        assert_eq!(planned_deaths(&points(1, 4), 5, 7).len(), 14 * 9);
+    }
+
+    #[test]
+    fn a_short_run_has_some_deaths_of_every_scenario() {
+        for number in 0..40 {
+            for commits in 1..20 {
+                let planned = planned_deaths(&points(16, 8), number, commits);
+                assert!(!planned.is_empty(), "{number}, {commits}");
+                assert!(planned.len() as u64 <= 2 * (commits / 8 + 1));
+            }
+        }
+    }
 }

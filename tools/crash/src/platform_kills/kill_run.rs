@@ -20,7 +20,7 @@ use tokio::sync::watch;
 const SPEED: u32 = 60;
 
 /// A moment of a numbered commit.
-pub(super) type CommitMoment = (u64, Moment);
+pub(crate) type CommitMoment = (u64, Moment);
 
 /// What is run.
 #[derive(Clone, Debug)]

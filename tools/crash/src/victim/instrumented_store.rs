@@ -50,7 +50,7 @@ struct PlannedKill {
 enum CountedCalls {
     /// All that change it.
     Changes,
-    /// Commits only: how often a worker claims and renews depends on time.
+    /// Commits only, without periodic ones: how often a worker claims and renews depends on time.
     Commits,
 }
 
@@ -270,6 +270,16 @@ async fn commit_noted(
     answer
 }
 
+/// Whether a commit is made from time to time, whatever anybody orders: how many there are depends on time.
+fn is_periodic(commit: &Commit) -> bool {
+    let of_time = ["replica", "singleton", "meta"];
+    let mut writes = commit.writes().iter();
+    writes.any(|write| match write {
+        Write::Put { key, .. } | Write::Remove(key) => of_time.contains(&key.kind()),
+        _ => false,
+    })
+}
+
 /// Whether an operation goes on with new progress: a request was prepared, and is sent next.
 fn is_write_ahead(commit: &Commit) -> bool {
     commit.writes().iter().any(|write| {
@@ -321,7 +331,11 @@ impl Store for InstrumentedStore {
                 true => tokio::spawn(made).await.expect("a commit does not panic"),
             }
         };
-        self.counted(CountedCalls::Commits, made, |_| ()).await
+        let kind = match is_periodic(commit) {
+            true => CountedCalls::Changes,
+            false => CountedCalls::Commits,
+        };
+        self.counted(kind, made, |_| ()).await
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {

@@ -9,7 +9,7 @@ use sutler_crash::platform_kills::{
 use sutler_crash::victim::PlatformFlaw;
 
 /// Of all commits and moments, one in so many.
-const EVERY: u64 = 12;
+const EVERY: u64 = 16;
 
 fn points(dir: &tempfile::TempDir) -> CommitPoints {
     CommitPoints {
