@@ -103,6 +103,11 @@ impl Brokers {
         self.local.attach(queues);
     }
 
+    /// Forgets the engine after its end, so that nothing keeps the store open.
+    pub(crate) fn detach(&self) {
+        self.local.detach();
+    }
+
     /// Carries out an operation soon that this process committed and that may be claimed now.
     pub(crate) fn operation_is_ready(&self, broker: Uuid) {
         self.local.look_now(broker);

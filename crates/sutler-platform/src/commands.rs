@@ -28,5 +28,7 @@ pub use change_options::{ChangeOptions, InstancePatch, WantedInstance};
 pub use command_error::CommandError;
 pub use instance_commit::InstanceOutcome;
 pub use namespaces::WantedNamespace;
+#[cfg(test)]
+pub(crate) use orphans::retry as retry_orphan;
 pub use reads::{IntentView, ResourcePage};
 pub use secrets::{SecretSummary, WantedSecret};

@@ -68,6 +68,19 @@ pub(crate) async fn change_orphan(
     orphan: &OrphanKey,
     event: &OrphanEvent,
 ) -> Result<OrphanOutcome, OrphanChangeError> {
+    change_orphan_if(context, orphan, event, |commit| commit).await
+}
+
+/// The same, under further expectations of the caller.
+///
+/// # Errors
+/// See [`OrphanChangeError`].
+pub(crate) async fn change_orphan_if(
+    context: &PlatformContext,
+    orphan: &OrphanKey,
+    event: &OrphanEvent,
+    extend: impl Fn(Commit) -> Commit,
+) -> Result<OrphanOutcome, OrphanChangeError> {
     let records = &context.records;
     let lane = records.keys.orphan(orphan);
     for _ in 0..TRIES_MAX {
@@ -82,7 +95,7 @@ pub(crate) async fn change_orphan(
         let mut next = OrphanRecord {
             orphan: decision.next,
             operation: record.operation,
-            secrets: record.secrets,
+            has_secrets: record.has_secrets,
         };
         let mut changes = Vec::new();
         for effect in &decision.effects {
@@ -120,7 +133,7 @@ pub(crate) async fn change_orphan(
             queue: &broker_queue(orphan.broker),
             scrubbed: &scrubbed,
         };
-        let commit = put_orphan(records, Commit::new(), &was, next.clone());
+        let commit = put_orphan(records, extend(Commit::new()), &was, next.clone());
         if written(context, writer.add_to(commit, changes, None)).await? {
             notify(context, orphan, &decision.effects).await;
             return Ok(OrphanOutcome {

@@ -181,6 +181,7 @@ impl Platform {
         self.stop.cancel();
         self.engine.shut_down(self.drain).await;
         self.background.wait().await;
+        self.context.brokers.detach();
     }
 }
 

@@ -36,7 +36,7 @@ pub use keys::{
 };
 pub use name_record::NameRecord;
 pub use namespace_record::{NamespaceRecord, NamespaceState};
-pub use orphan_record::{OrphanRecord, OrphanSecrets};
+pub use orphan_record::OrphanRecord;
 pub use record::{FORM, Record, TypedRecord};
 pub use replica_record::ReplicaRecord;
 pub use resource_name::{NAME_BYTES_MAX, ResourceName, ResourceNameError};

@@ -6,7 +6,7 @@
 mod resources;
 mod scripted_broker;
 
-pub(crate) use resources::{bind_request, change_facts, facts};
+pub(crate) use resources::{bind_request, change_facts, facts, large_change};
 pub(crate) use scripted_broker::{
     Endpoint, ScriptedAnswer, ScriptedBroker, ScriptedConnector, body_of, header,
 };

@@ -51,15 +51,15 @@ pub(super) async fn binding_document(
     Ok(BindingView::of(binding, context))
 }
 
-/// An intent that was accepted, as its resource knows it; the journal is asked only for one that ended long ago.
+/// An intent that was accepted, as its resource knows it; the journal is asked only for one that has ended.
 pub(super) async fn accepted_intent(
     platform: &Platform,
     resource: &ChangedResource,
     number: IntentNumber,
 ) -> Result<IntentDocument, Problem> {
     match known_intent(platform, resource, number).await? {
-        Some(document) => Ok(document),
-        None => intent_document(platform, resource, number).await,
+        Some(document) if document.has_operation() => Ok(document),
+        Some(_) | None => intent_document(platform, resource, number).await,
     }
 }
 

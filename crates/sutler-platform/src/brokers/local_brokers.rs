@@ -14,7 +14,7 @@ use crate::records::{BrokerRegistration, BrokerState, broker_queue};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sutler_journal::Key;
 use uuid::Uuid;
@@ -42,6 +42,15 @@ struct RelistRequest {
     is_pending: bool,
 }
 
+/// The engine whose queues follow. It refers to what it carries out, and that to this: a circle until it is detached.
+#[derive(Default)]
+enum AttachedQueues {
+    #[default]
+    None,
+    Engine(Arc<dyn QueueControl>),
+    Detached,
+}
+
 #[derive(Default)]
 struct LocalTable {
     brokers: BTreeMap<Uuid, LocalBroker>,
@@ -63,7 +72,7 @@ struct LimitBasis<'a> {
 #[derive(Default)]
 pub(super) struct LocalBrokers {
     table: Mutex<LocalTable>,
-    queues: OnceLock<Arc<dyn QueueControl>>,
+    queues: Mutex<AttachedQueues>,
 }
 
 impl LocalBrokers {
@@ -71,14 +80,29 @@ impl LocalBrokers {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn queues(&self) -> Option<&dyn QueueControl> {
-        self.queues.get().map(Arc::as_ref)
+    fn attached(&self) -> MutexGuard<'_, AttachedQueues> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn queues(&self) -> Option<Arc<dyn QueueControl>> {
+        match &*self.attached() {
+            AttachedQueues::Engine(queues) => Some(queues.clone()),
+            AttachedQueues::None | AttachedQueues::Detached => None,
+        }
+    }
+
+    /// Forgets the engine, which has ended.
+    pub(super) fn detach(&self) {
+        *self.attached() = AttachedQueues::Detached;
     }
 
     /// Sets the engine. Limits that were found before are set with the next look.
     pub(super) fn attach(&self, queues: Arc<dyn QueueControl>) {
+        let mut attached = self.attached();
         // Only the first counts.
-        let _ = self.queues.set(queues);
+        if let AttachedQueues::None = &*attached {
+            *attached = AttachedQueues::Engine(queues);
+        }
     }
 
     /// Whether a broker is known here.
@@ -98,7 +122,7 @@ impl LocalBrokers {
         let (brokers, basis) = table.split(now);
         if let Some(entry) = brokers.get_mut(&registration.uid) {
             entry.saw_registration(key, registration, now);
-            entry.set_queue(self.queues(), &basis);
+            entry.set_queue(self.queues().as_deref(), &basis);
         }
     }
 
@@ -125,7 +149,7 @@ impl LocalBrokers {
                 entry.count.restart(now);
             }
             entry.is_stopped = Some(is_stopped);
-            entry.set_queue(self.queues(), &basis);
+            entry.set_queue(self.queues().as_deref(), &basis);
         }
     }
 
@@ -157,7 +181,7 @@ impl LocalBrokers {
         let (brokers, basis) = table.split(now);
         let entry = brokers.get_mut(&broker)?;
         entry.limit.count(outcome, now);
-        entry.set_queue(self.queues(), &basis);
+        entry.set_queue(self.queues().as_deref(), &basis);
         let cause = entry.count.count(begun, outcome);
         cause.filter(|_| entry.is_stopped != Some(true))
     }
@@ -193,7 +217,7 @@ impl LocalBrokers {
         table.live_replicas = live_replicas.unwrap_or(table.live_replicas);
         let (brokers, basis) = table.split(now);
         for entry in brokers.values_mut() {
-            entry.set_queue(self.queues(), &basis);
+            entry.set_queue(self.queues().as_deref(), &basis);
         }
     }
 

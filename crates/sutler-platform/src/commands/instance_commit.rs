@@ -1,5 +1,8 @@
 //! The steps of every command about an instance that exists: read, decide, commit; again if another writer was first.
 
+#[cfg(test)]
+mod tests;
+
 use super::change_options::ChangeOptions;
 use super::command_error::CommandError;
 use super::namespaces::namespace_record;
@@ -49,6 +52,25 @@ pub(crate) async fn load_instance(
     namespace: &ResourceName,
     name: &ResourceName,
 ) -> Result<LoadedInstance, CommandError> {
+    let (key, was, instance) = read_instance(context, namespace, name).await?;
+    let view = context.brokers.view(instance.broker).await?;
+    Ok(LoadedInstance {
+        key,
+        was,
+        instance,
+        view,
+    })
+}
+
+/// Reads an instance without its broker, which may not be registered any more if the instance is gone.
+///
+/// # Errors
+/// There is none, or it cannot be read.
+pub(super) async fn read_instance(
+    context: &PlatformContext,
+    namespace: &ResourceName,
+    name: &ResourceName,
+) -> Result<(Key, LoadedDocument<Record<Instance>>, Instance), CommandError> {
     let records = &context.records;
     let key = records
         .keys
@@ -69,13 +91,7 @@ pub(crate) async fn load_instance(
     if instance.tombstone.is_some() {
         check_owner(context, namespace, &instance).await?;
     }
-    let view = context.brokers.view(instance.broker).await?;
-    Ok(LoadedInstance {
-        key,
-        was,
-        instance,
-        view,
-    })
+    Ok((key, was, instance))
 }
 
 /// Reads an instance by its name for a change, if it is the one that the change is about.
@@ -125,19 +141,34 @@ pub(crate) async fn try_change(
     event: Event,
     dry_run: bool,
 ) -> Result<Option<InstanceOutcome>, CommandError> {
-    let now = context.records.now();
     let instance = Some(loaded.instance.clone());
-    let decision = decide_instance(context, &loaded.view, instance, event)?;
+    let mut decision = decide_instance(context, &loaded.view, instance, event)?;
+    let is_written = match commit_change(context, loaded, &decision, dry_run).await {
+        // Less of the past is kept, as in runs: an instance that is full can still be deleted.
+        Err(CommandError::TooLarge(_)) => {
+            decision.next.forget_history();
+            commit_change(context, loaded, &decision, dry_run).await?
+        }
+        written => written?,
+    };
+    Ok(is_written.then(|| outcome(decision)))
+}
+
+async fn commit_change(
+    context: &PlatformContext,
+    loaded: &LoadedInstance,
+    decision: &InstanceDecision,
+    dry_run: bool,
+) -> Result<bool, CommandError> {
     let change = InstanceChange {
         context,
         broker: &loaded.view,
         key: &loaded.key,
         was: &loaded.was,
-        decision: &decision,
-        now,
+        decision,
+        now: context.records.now(),
     };
-    let is_written = dry_run || commit_decision(&change, |commit| commit).await?;
-    Ok(is_written.then(|| outcome(decision)))
+    Ok(dry_run || commit_decision(&change, |commit| commit).await?)
 }
 
 /// Commits a decision with further expectations of the caller. Returns whether it was written.

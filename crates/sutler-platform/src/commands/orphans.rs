@@ -6,10 +6,13 @@ use crate::author::Author;
 use crate::brokers::BrokerViewError;
 use crate::context::PlatformContext;
 use crate::lifecycle::orphan::{ForgetReason, OrphanEvent, OrphanKey};
-use crate::orphan_events::{OrphanOutcome, change_orphan};
+use crate::orphan_events::{OrphanChangeError, OrphanOutcome, change_orphan, change_orphan_if};
 use crate::platform::Platform;
 use crate::records::{ORPHAN, OrphanRecord};
 use sutler_journal::{List, Position};
+
+/// Looks at a broker that may have changed meanwhile.
+const VIEWS_MAX: usize = 5;
 
 impl Platform {
     /// A page of the ledger, by broker and ids.
@@ -34,14 +37,7 @@ impl Platform {
     /// # Errors
     /// There is none or it is deleted, its broker is deregistered, or it cannot be written.
     pub async fn retry_orphan(&self, key: &OrphanKey) -> Result<OrphanOutcome, CommandError> {
-        match self.context.brokers.view(key.broker).await {
-            Ok(_) => {}
-            Err(BrokerViewError::NotRegistered(_)) => {
-                return Err(CommandError::OrphanWithoutBroker);
-            }
-            Err(error) => return Err(error.into()),
-        }
-        change(&self.context, key, &OrphanEvent::Retry).await
+        retry(&self.context, key).await
     }
 
     /// Takes an orphan off the list of what needs a person; it stays listed as forgotten.
@@ -57,6 +53,29 @@ impl Platform {
         let by = by.clone();
         change(&self.context, key, &OrphanEvent::Forget { by, reason }).await
     }
+}
+
+/// Deletes an orphan at once, unless its broker is deregistered.
+pub(crate) async fn retry(
+    context: &PlatformContext,
+    key: &OrphanKey,
+) -> Result<OrphanOutcome, CommandError> {
+    for _ in 0..VIEWS_MAX {
+        let view = match context.brokers.view(key.broker).await {
+            Ok(view) if view.registration.deregistering.is_none() => view,
+            Ok(_) | Err(BrokerViewError::NotRegistered(_)) => {
+                return Err(CommandError::OrphanWithoutBroker);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        // A deregistration that begins meanwhile leaves the row to a person.
+        let registered = |commit| view.expect_registered(commit);
+        match change_orphan_if(context, key, &OrphanEvent::Retry, registered).await {
+            Err(OrphanChangeError::Contended) => {}
+            changed => return Ok(changed?),
+        }
+    }
+    Err(CommandError::Contended)
 }
 
 async fn change(

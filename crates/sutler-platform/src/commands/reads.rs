@@ -1,7 +1,7 @@
 //! Reads: instances, bindings, intents; and the wait for the end of an intent.
 
 use super::command_error::CommandError;
-use super::instance_commit::load_instance;
+use super::instance_commit::read_instance;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::intent::IntentEnd;
 use crate::platform::Platform;
@@ -57,9 +57,8 @@ impl Platform {
         namespace: &ResourceName,
         name: &ResourceName,
     ) -> Result<Instance, CommandError> {
-        Ok(load_instance(&self.context, namespace, name)
-            .await?
-            .instance)
+        let (_, _, instance) = read_instance(&self.context, namespace, name).await?;
+        Ok(instance)
     }
 
     /// A page of instances, of one namespace or of all, by key. Those that are gone are left out.

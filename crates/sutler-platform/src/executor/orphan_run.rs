@@ -12,7 +12,7 @@ use super::broker_answer::meaning_of;
 use super::exchange::{BrokerImpression, Exchange};
 use super::poll_times::{ClaimLag, PollTimes};
 use super::run_error::RunError;
-use super::sent_secrets::{SecretPlaces, UnresolvedSource, has_words};
+use super::sent_secrets::{SentSecrets, has_words};
 use crate::brokers::BrokerView;
 use crate::context::PlatformContext;
 use crate::lifecycle::intent::{BrokerStatement, CancelledBy, IntentEnd};
@@ -22,7 +22,7 @@ use crate::lifecycle::orphan::{
 };
 use crate::metrics;
 use crate::orphan_events::notify_waiting;
-use crate::records::{OrphanRecord, OrphanSecrets, Record};
+use crate::records::{OrphanRecord, Record};
 use crate::writes::{NextClaim, OwnOperation, put_orphan};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -46,8 +46,8 @@ struct OrphanRun<'a> {
     key: Key,
     own: OwnOperation,
     lag: ClaimLag,
-    /// Where values of secrets are found that the broker may have got.
-    secrets: Option<OrphanSecrets>,
+    /// Whether the broker may have got values of secrets.
+    has_secrets: bool,
 }
 
 /// Carries out one claim of the deletion of an orphan.
@@ -65,7 +65,7 @@ pub(super) async fn run_orphan(
         key: operation.row.lane.clone(),
         own: OwnOperation::claimed(run.id(), progress, detail),
         lag: ClaimLag::of_claim(&context.records, run),
-        secrets: None,
+        has_secrets: false,
     };
     for _ in 0..STEPS_MAX {
         if let Some(result) = claim.step().await? {
@@ -87,7 +87,7 @@ impl OrphanRun<'_> {
         if record.operation != Some(self.run.id()) {
             return self.end_unknown().await;
         }
-        self.secrets = record.secrets.clone();
+        self.has_secrets = record.has_secrets;
         let view = self.context.brokers.view(record.orphan.key.broker).await?;
         let event = match self.run.operation().row.takeovers {
             0 => OrphanEvent::Turn,
@@ -162,7 +162,7 @@ impl OrphanRun<'_> {
         impression: BrokerImpression,
         view: &BrokerView,
     ) -> Result<RunResult, RunError> {
-        let meaning = self.without_secrets(meaning).await;
+        let meaning = self.without_secrets(meaning);
         let result = self.commit_answer(meaning, view).await;
         let BrokerImpression {
             begun,
@@ -175,19 +175,12 @@ impl OrphanRun<'_> {
         result
     }
 
-    /// An answer whose words contain no values of secrets that the broker got for what became the orphan.
-    async fn without_secrets(&self, meaning: Meaning<DeleteResponse>) -> Meaning<DeleteResponse> {
-        let Some(secrets) = self.secrets.as_ref().filter(|_| has_words(&meaning)) else {
-            return meaning;
-        };
-        let places = SecretPlaces {
-            namespace: &secrets.namespace,
-            sources: secrets.sources.iter().collect(),
-            sent: None,
-            inline: Vec::new(),
-            unresolved: UnresolvedSource::Deleted,
-        };
-        places.read(self.context).await.hidden_in(meaning)
+    /// An answer without words of a broker that may have got values of secrets for what became the orphan.
+    fn without_secrets(&self, meaning: Meaning<DeleteResponse>) -> Meaning<DeleteResponse> {
+        match self.has_secrets && has_words(&meaning) {
+            true => SentSecrets::Unknown.hidden_in(meaning),
+            false => meaning,
+        }
     }
 
     async fn commit_answer(

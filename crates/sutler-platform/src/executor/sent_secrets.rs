@@ -39,17 +39,6 @@ pub(super) struct SecretPlaces<'a> {
     pub(super) sent: Option<&'a PreparedRequest>,
     /// Parameters that are not secret.
     pub(super) inline: Vec<&'a Map<String, Value>>,
-    /// What it means that a source cannot be resolved now.
-    pub(super) unresolved: UnresolvedSource,
-}
-
-/// A source of parameters whose secret, or a key of it, does not exist now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum UnresolvedSource {
-    /// It was not sent: nothing in use can be deleted.
-    NotSent,
-    /// It was deleted since, or its key was: the broker may have its value.
-    Deleted,
 }
 
 /// Whether an answer has words of the broker.
@@ -80,11 +69,8 @@ impl SecretPlaces<'_> {
         let mut values = BTreeSet::new();
         for source in &self.sources {
             let resolved = material.resolve(&Map::new(), std::slice::from_ref(*source));
-            let resolved = match (resolved, self.unresolved) {
-                (Ok(resolved), _) => resolved,
-                (Err(_), UnresolvedSource::NotSent) => Map::new(),
-                (Err(_), UnresolvedSource::Deleted) => return SentSecrets::Unknown,
-            };
+            // Nothing in use can be deleted, so it was not sent.
+            let resolved = resolved.unwrap_or_default();
             for value in resolved.values() {
                 collect_texts(value, &mut values);
             }

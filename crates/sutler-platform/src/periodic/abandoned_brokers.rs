@@ -7,6 +7,7 @@ use super::task_run_error::TaskRunError;
 use crate::context::PlatformContext;
 use crate::records::{BROKER, BrokerRegistration};
 use sutler_journal::{List, Lost, Run};
+use sutler_records::RecordError;
 
 /// Goes on with each of them until it is removed.
 ///
@@ -17,7 +18,18 @@ pub(super) async fn abandon_all(context: &PlatformContext, run: &Run) -> Result<
     let mut brokers = ListedKeys::of(context, run, list);
     while let Some(page) = brokers.next_page().await? {
         for key in page {
-            let found = context.records.load::<BrokerRegistration>(&key).await?;
+            let found = match context.records.load::<BrokerRegistration>(&key).await {
+                Ok(found) => found,
+                Err(RecordError::Store(error)) => return Err(error.into()),
+                // It delays no other.
+                Err(error) => {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "a registration of a broker cannot be read"
+                    );
+                    continue;
+                }
+            };
             let Some(registration) = found.state.into_inner() else {
                 continue;
             };

@@ -65,7 +65,11 @@ pub(crate) async fn abandon_marked(
         return Ok(AbandonProgress::Finished);
     };
     let Some(abandonment) = state.abandonment else {
-        return Ok(AbandonProgress::Finished);
+        // Nothing was left of it, and its removal was decided before.
+        return match state.removal {
+            Some(_) => remove(context, broker).await,
+            None => Ok(AbandonProgress::Finished),
+        };
     };
     let (records, value) = (&context.records, broker.to_string());
     let instances = List::term(
@@ -76,6 +80,8 @@ pub(crate) async fn abandon_marked(
     );
     let rows = List::Prefix(records.keys.all_below(ORPHAN, &value));
     let mut left = batches;
+    // One that cannot be given up delays no other.
+    let mut first_error = None;
     for list in [instances, rows] {
         let mut after = None;
         loop {
@@ -86,7 +92,9 @@ pub(crate) async fn abandon_marked(
             let store = &records.documents.store;
             let page = store.list(&list, after.as_ref(), BATCH).await?;
             for document in &page.documents {
-                abandon(context, &document.key, &abandonment).await?;
+                if let Err(error) = abandon(context, &document.key, &abandonment).await {
+                    first_error.get_or_insert(error);
+                }
             }
             match page.next {
                 Some(next) => after = Some(next),
@@ -94,6 +102,17 @@ pub(crate) async fn abandon_marked(
             }
         }
     }
+    match first_error {
+        Some(error) => Err(error),
+        None => remove(context, broker).await,
+    }
+}
+
+/// Removes a broker of which nothing is left.
+async fn remove(
+    context: &PlatformContext,
+    broker: Uuid,
+) -> Result<AbandonProgress, AbandonBrokerError> {
     match context.brokers.deregister(broker).await {
         Ok(()) | Err(BrokerCommandError::NoBroker) => Ok(AbandonProgress::Finished),
         // A person asked for another round of an orphan meanwhile.

@@ -3,7 +3,6 @@
 use super::record::TypedRecord;
 use super::terms::{BROKER_TERM, FOUND_TERM, GONE_TERM, STATE_TERM, moment_value};
 use crate::lifecycle::orphan::{Orphan, OrphanState};
-use crate::spec::ParameterSource;
 use serde::{Deserialize, Serialize};
 use sutler_journal::{OperationId, Term};
 
@@ -14,49 +13,10 @@ pub struct OrphanRecord {
     pub orphan: Orphan,
     /// The operation that deletes it, while there is one.
     pub operation: Option<OperationId>,
-    /// Secrets whose values the broker may have got for it, so that its words are kept without them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secrets: Option<OrphanSecrets>,
-}
-
-/// Where the values of secrets are found that a broker may have got for an orphan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OrphanSecrets {
-    /// Namespace of the secrets.
-    pub namespace: String,
-    /// Sources of the parameters of what became the orphan.
-    pub sources: Vec<ParameterSource>,
-}
-
-impl OrphanSecrets {
-    /// The secrets of a resource; `None`: it has none.
-    pub(crate) fn of(namespace: &str, sources: Vec<ParameterSource>) -> Option<Self> {
-        let known = Self {
-            namespace: namespace.to_owned(),
-            sources: Vec::new(),
-        };
-        known.with(sources)
-    }
-
-    /// Those of a row that is found again, with those that it has already. An id belongs to one namespace as long as anything
-    /// can be found under it.
-    pub(crate) fn with_known(found: Option<Self>, known: Option<Self>) -> Option<Self> {
-        match (found, known) {
-            (Some(found), Some(known)) if found.namespace == known.namespace => {
-                found.with(known.sources)
-            }
-            (found, known) => found.or(known),
-        }
-    }
-
-    fn with(mut self, sources: Vec<ParameterSource>) -> Option<Self> {
-        for source in sources {
-            if !self.sources.contains(&source) {
-                self.sources.push(source);
-            }
-        }
-        (!self.sources.is_empty()).then_some(self)
-    }
+    /// Whether the broker may have got values of secrets for it: then no words of it are kept. Where the values come from is
+    /// not kept either: a secret changes, and the old value stays in the words.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_secrets: bool,
 }
 
 impl OrphanState {

@@ -13,10 +13,12 @@ use crate::lifecycle::instance::{
 };
 use crate::lifecycle::intent::IntentCause;
 use crate::records::Record;
-use crate::spec::{Parameters, Spec};
+use crate::spec::samples::parameters;
+use crate::spec::{Parameters, ParametersPatch, Spec, SpecPatch};
 use crate::writes::{BindingChange, InstanceChange, instance_commit};
+use serde_json::{Map, json};
 use std::collections::BTreeMap;
-use sutler_journal::{Commit, Key};
+use sutler_journal::{BYTES_MAX, Commit, Key};
 use sutler_records::LoadedDocument;
 
 /// What is known of a bind to a live instance.
@@ -57,7 +59,41 @@ pub(crate) fn change_facts(name: &str) -> ChangeFacts {
     }
 }
 
+/// A change of a parameter that has so many bytes.
+pub(crate) fn large_change(length: usize) -> instance::Event {
+    let mut values = Map::new();
+    values.insert("disk".to_owned(), json!("y".repeat(length)));
+    let patch = SpecPatch {
+        parameters: ParametersPatch::new(values),
+        ..SpecPatch::default()
+    };
+    let command = InstanceCommand::Patch(patch, change_facts("ann"));
+    instance::Event::Command(Box::new(command))
+}
+
 impl TestPlatform {
+    /// Adds so much to an instance that few bytes are left.
+    pub(crate) async fn fill(&self, key: &Key, add: impl Fn(&mut Instance, String)) {
+        let documents = &self.context.records.documents;
+        let was: LoadedDocument<Record<Instance>> =
+            self.context.records.load(key).await.expect("it is read");
+        let mut full = was.state.get().expect("it exists").clone();
+        let stored = serde_json::to_vec(&full).expect("JSON").len();
+        add(&mut full, "x".repeat(BYTES_MAX - stored - 20_000));
+        let commit = documents.put(Commit::new(), key, &was, &Record::of(full));
+        documents.store.commit(&commit).await.expect("it has room");
+    }
+
+    /// Adds so much to the history of an instance that few bytes are left.
+    pub(crate) async fn fill_history(&self, key: &Key) {
+        let add = |it: &mut Instance, filler: String| {
+            let mut spec = it.basis.spec().clone();
+            spec.parameters = parameters(json!({ "filler": filler }));
+            it.managers.push_back(("a tool".to_owned(), spec));
+        };
+        self.fill(key, add).await;
+    }
+
     /// Accepts the create of an instance.
     pub(crate) async fn create_instance(&self) -> Key {
         let (key, commit) = self.create_commit().await;

@@ -13,7 +13,7 @@ use crate::lifecycle::binding::{
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::intent::OperationId;
 use crate::lifecycle::orphan::{NewOrphan, OrphanKey, WaitingResource};
-use crate::records::{IntentRequest, NameRecord, OrphanSecrets, Record, SecretUse, broker_queue};
+use crate::records::{IntentRequest, NameRecord, Record, SecretUse, broker_queue};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -79,8 +79,8 @@ pub(crate) async fn binding_commit(
                     .instance
                     .sources()
                     .chain(&next.spec.parameter_sources);
-                let secrets = OrphanSecrets::of(&next.namespace, sources.cloned().collect());
-                add_new_orphan(records, commit, (orphan, secrets), change.now).await?
+                let has_secrets = sources.count() > 0;
+                add_new_orphan(records, commit, (orphan, has_secrets), change.now).await?
             }
             BindingEffect::Start(..)
             | BindingEffect::Wake(_)

@@ -14,10 +14,7 @@ use crate::lifecycle::instance::{
 use crate::lifecycle::intent::OperationId;
 use crate::lifecycle::orphan::{NewOrphan, OrphanKey, WaitingResource, late_create_guard};
 use crate::platform_records::PlatformRecords;
-use crate::records::{
-    IntentRequest, NameRecord, OrphanSecrets, Record, SecretUse, TypedRecord, broker_queue,
-};
-use crate::spec::ParameterSource;
+use crate::records::{IntentRequest, NameRecord, Record, SecretUse, TypedRecord, broker_queue};
 use jiff::Timestamp;
 use sutler_journal::{Commit, Key, SealContext, Start, Write};
 use sutler_records::{LoadedDocument, RecordError};
@@ -74,8 +71,8 @@ pub(crate) async fn instance_commit(
             }
             InstanceEffect::RecordOrphan(orphan) => {
                 let orphan = change.new_orphan(orphan);
-                let secrets = OrphanSecrets::of(&next.namespace, change.sources());
-                add_new_orphan(records, commit, (orphan, secrets), change.now).await?
+                let has_secrets = change.has_secrets();
+                add_new_orphan(records, commit, (orphan, has_secrets), change.now).await?
             }
             InstanceEffect::Start(..)
             | InstanceEffect::Wake(_)
@@ -189,15 +186,15 @@ impl InstanceChange<'_> {
         }
     }
 
-    /// Sources of all parameters that the broker may have got for the instance.
-    fn sources(&self) -> Vec<ParameterSource> {
+    /// Whether the broker may have got values of secrets for the instance.
+    fn has_secrets(&self) -> bool {
         let instances = self
             .was
             .state
             .get()
             .into_iter()
             .chain([&self.decision.next]);
-        instances.flat_map(Instance::sources).cloned().collect()
+        instances.flat_map(Instance::sources).next().is_some()
     }
 
     fn abandoned_by(&self) -> Option<&Author> {

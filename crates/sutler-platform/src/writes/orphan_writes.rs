@@ -5,7 +5,7 @@ use crate::context::fresh_uuid;
 use crate::lifecycle::intent::IntentNumber;
 use crate::lifecycle::orphan::{self, NewOrphan, Orphan, OrphanEffect, OrphanEvent, OrphanState};
 use crate::platform_records::PlatformRecords;
-use crate::records::{IntentRequest, OrphanRecord, OrphanSecrets, Record, broker_queue};
+use crate::records::{IntentRequest, OrphanRecord, Record, broker_queue};
 use jiff::Timestamp;
 use sutler_journal::{Commit, Due, OperationId, Start, Write};
 use sutler_records::{LoadedDocument, RecordError};
@@ -13,22 +13,23 @@ use sutler_records::{LoadedDocument, RecordError};
 /// Verb of the operations that delete orphans.
 pub(crate) const MITIGATE: &str = "mitigate";
 
-/// Adds a row to the ledger, with the operation that deletes it. A row of the same ids is found again.
+/// Adds a row to the ledger, with the operation that deletes it, and whether the broker may have got values of secrets. A
+/// row of the same ids is found again.
 ///
 /// # Errors
 /// The row cannot be read.
 pub(crate) async fn add_new_orphan(
     records: &PlatformRecords,
     commit: Commit,
-    (found, secrets): (NewOrphan, Option<OrphanSecrets>),
+    (found, has_secrets): (NewOrphan, bool),
     now: Timestamp,
 ) -> Result<Commit, RecordError> {
     let lane = records.keys.orphan(&found.key);
     let queue = broker_queue(found.key.broker);
     let was = records.load::<OrphanRecord>(&lane).await?;
     let (row, operation, known) = match was.state.get().cloned() {
-        Some(record) => (Some(record.orphan), record.operation, record.secrets),
-        None => (None, None, None),
+        Some(record) => (Some(record.orphan), record.operation, record.has_secrets),
+        None => (None, None, false),
     };
     let event = OrphanEvent::Found(Box::new(found));
     let Ok(decision) = orphan::decide(row, event, now) else {
@@ -37,7 +38,7 @@ pub(crate) async fn add_new_orphan(
     let mut record = OrphanRecord {
         orphan: decision.next,
         operation,
-        secrets: OrphanSecrets::with_known(secrets, known),
+        has_secrets: has_secrets || known,
     };
     let mut changes = Vec::new();
     for effect in decision.effects {

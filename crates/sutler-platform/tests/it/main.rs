@@ -15,4 +15,5 @@ mod orphans;
 mod raw_broker;
 mod scripted_broker;
 mod secrets;
+mod shut_down;
 mod test_platform;

@@ -231,6 +231,8 @@ async fn a_broker_is_deregistered_with_everything_by_who_may_give_that_up() {
         gone.body["items"][0]["abandoned"]["reason"],
         "the data centre is closed"
     );
+    let tombstone = api.get(&format!("/namespaces/app/instances/{uid}")).await;
+    assert_eq!(tombstone.status, 200, "{tombstone:?}");
     let again = by("dora", reason).await;
     assert_eq!((again.status, again.word()), (404, "not_found"));
 }

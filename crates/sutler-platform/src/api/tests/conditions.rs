@@ -79,6 +79,20 @@ async fn a_repeated_request_is_accepted_once() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_repeated_after_the_end_of_its_intent_names_its_operation() {
+    let api = TestApi::with_broker().await;
+    let headers = [("idempotency-key", "k-1")];
+    let path = ("POST", "/namespaces/app/instances");
+    let first = api.ask(path, &headers, Some(instance("db"))).await;
+    assert!(first.body["operation"].is_string(), "{first:?}");
+    let cancel = format!("{DB}/intents/1:cancel");
+    let cancelled = api.post(&cancel, json!({})).await;
+    assert!(cancelled.status < 300, "{cancelled:?}");
+    let second = api.ask(path, &headers, Some(instance("db"))).await;
+    assert_eq!(second.body["operation"], first.body["operation"]);
+}
+
+#[tokio::test]
 async fn a_condition_that_has_no_meaning_is_refused() {
     let api = TestApi::with_instance().await;
     let headers = [("if-match", "\"1\"")];

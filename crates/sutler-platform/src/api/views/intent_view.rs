@@ -237,6 +237,11 @@ impl IntentDocument {
         view.with_journal(intent)
     }
 
+    /// Whether its operation is known; a resource does not keep that of an ended one.
+    pub(crate) fn has_operation(&self) -> bool {
+        self.operation.is_some()
+    }
+
     /// Adds what only the journal has: the operation, and what was sent.
     #[must_use]
     pub(crate) fn with_journal(mut self, intent: &JournalIntent) -> Self {

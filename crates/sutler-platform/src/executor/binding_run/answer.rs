@@ -13,7 +13,7 @@ use crate::executor::poll_times::{PollTimes, polling_since};
 use crate::executor::request_material::request_builder;
 use crate::executor::retry_wait::retry_wait;
 use crate::executor::run_error::RunError;
-use crate::executor::sent_secrets::{SecretPlaces, UnresolvedSource, has_words};
+use crate::executor::sent_secrets::{SecretPlaces, has_words};
 use crate::lifecycle::binding::{
     Binding, BindingBody, BindingEffect, Event, IntentChange, PendingIntent,
 };
@@ -172,7 +172,6 @@ impl BindingRun<'_> {
                 .collect(),
             sent: self.own.progress.prepared.as_ref(),
             inline: vec![spec.parameters.as_map()],
-            unresolved: UnresolvedSource::NotSent,
         };
         places.read(self.context).await.hidden_in(meaning)
     }

@@ -14,7 +14,7 @@ use crate::executor::poll_times::{PollTimes, polling_since};
 use crate::executor::request_material::request_builder;
 use crate::executor::retry_wait::retry_wait;
 use crate::executor::run_error::RunError;
-use crate::executor::sent_secrets::{SecretPlaces, UnresolvedSource, has_words};
+use crate::executor::sent_secrets::{SecretPlaces, has_words};
 use crate::lifecycle::instance::{
     Event, Instance, InstanceEffect, IntentChange, PendingIntent, ResourceDetails,
 };
@@ -113,7 +113,6 @@ impl InstanceRun<'_> {
             sources: sources_of(instance).chain(patched.flatten()).collect(),
             sent: self.own.progress.prepared.as_ref(),
             inline: inline_of(instance).chain(changed).collect(),
-            unresolved: UnresolvedSource::NotSent,
         };
         places.read(self.context).await.hidden_in(meaning)
     }

@@ -1,7 +1,8 @@
 //! Brokers that are deregistered with everything that they have, by a process that ends after the mark.
 
 use crate::brokers::BrokerViewError;
-use crate::commands::CommandError;
+use crate::commands::{CommandError, retry_orphan as retry};
+use crate::instance_events::abandonments::abandon_instance;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::{Instance, Tombstone};
 use crate::lifecycle::intent::Abandonment;
@@ -65,6 +66,28 @@ async fn a_marked_broker_is_given_up_by_another_process() {
         let again = change_orphan(&platform.context, &row.orphan.key, &OrphanEvent::BrokerGone);
         again.await.expect("nothing changes");
     }
+}
+
+/// Otherwise it would be due for ever: nothing serves the queue of a broker that is removed.
+#[tokio::test(start_paused = true)]
+async fn a_row_of_a_broker_that_is_being_deregistered_is_not_tried_again() {
+    let platform = TestPlatform::start().await;
+    let (key, _) = platform.live_instance().await;
+    let broker = &platform.broker;
+    broker.plan(Method::Delete, Endpoint::Instance, ScriptedAnswer::Never);
+    let abandonment = Abandonment::from(person("olga"));
+    let context = &platform.context;
+    let given_up = abandon_instance(context, &key, &abandonment).await;
+    given_up.expect("it is given up");
+    let row = rows(&platform).await.remove(0);
+    let marked = context.brokers.mark_abandoned(BROKER, &abandonment).await;
+    marked.expect("it is marked");
+    let refused = retry(context, &row.orphan.key).await;
+    let refused = refused.expect_err("it is deregistered");
+    assert!(
+        matches!(refused, CommandError::OrphanWithoutBroker),
+        "{refused}"
+    );
 }
 
 /// Source: T-73.

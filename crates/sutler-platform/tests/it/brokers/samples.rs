@@ -127,7 +127,7 @@ pub(super) fn deferred_orphan(broker: Uuid, number: u128) -> OrphanRecord {
     OrphanRecord {
         orphan,
         operation: None,
-        secrets: None,
+        has_secrets: false,
     }
 }
 
