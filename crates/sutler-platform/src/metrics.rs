@@ -20,6 +20,8 @@ const BROKERS: &str = "sutler_platform_brokers";
 
 /// Brokers with a label of their own; exchanges with further ones are counted as those of `other`.
 pub const BROKER_LABELS_MAX: usize = 100;
+/// Label of all brokers that serve one namespace. No name of a broker has a colon.
+const NAMESPACED: &str = "namespaced:all";
 /// Label of brokers without one of their own.
 const OTHER: &str = "other";
 /// Verbs of the platform's operations, as labels.
@@ -103,15 +105,15 @@ pub(crate) fn record_exchange(registration: Option<&Key>, outcome: ExchangeOutco
     counter!(EXCHANGES, "broker" => broker, "outcome" => outcome).increment(1);
 }
 
-/// The name of a broker, with its namespace if it serves only that.
+/// The name of a broker of all namespaces. Those of single namespaces share one label: the page of metrics may be public,
+/// and they come and go.
 fn broker_label(registration: &Key) -> String {
     static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let name = match registration.id(0) {
-        "-" => registration.id(1).to_owned(),
-        namespace => format!("{namespace}/{}", registration.id(1)),
-    };
+    if registration.id(0) != "-" {
+        return NAMESPACED.to_owned();
+    }
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    labelled(&mut known, name)
+    labelled(&mut known, registration.id(1).to_owned())
 }
 
 fn labelled(known: &mut BTreeSet<String>, name: String) -> String {

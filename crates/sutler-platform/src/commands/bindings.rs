@@ -81,6 +81,10 @@ impl Platform {
                 return Ok(outcome);
             }
             let loaded = load_instance(context, namespace, &wanted.instance).await?;
+            let registration = &loaded.view.registration;
+            if registration.deregistering.is_some() {
+                return Err(CommandError::BrokerIsLeaving(registration.name.to_string()));
+            }
             if let Some(id) = &wanted.osb_id {
                 check_binding_id(context, loaded.instance.broker, id).await?;
             }
@@ -100,9 +104,12 @@ impl Platform {
                 now: context.records.now(),
             };
             let version = loaded.was.version;
-            let written = commit_change(&change, |commit| match version {
-                Some(version) => commit.unchanged(loaded.key.clone(), version),
-                None => commit,
+            let written = commit_change(&change, |commit| {
+                let commit = loaded.view.expect_registered(commit);
+                match version {
+                    Some(version) => commit.unchanged(loaded.key.clone(), version),
+                    None => commit,
+                }
             });
             if written.await? {
                 return Ok(BindingOutcome {

@@ -247,7 +247,7 @@ impl BindingRun<'_> {
             }
             Err(error) => {
                 tracing::error!(operation.id = %self.run.id(), %error, "a turn was refused");
-                return Err(RunError::Contended);
+                return Err(RunError::Refused);
             }
         };
         if decision.effects.contains(&BindingEffect::Send)

@@ -232,7 +232,7 @@ impl InstanceRun<'_> {
             ) => return Ok(None),
             Err(error) => {
                 tracing::error!(operation.id = %self.run.id(), %error, "a turn was refused");
-                return Err(RunError::Contended);
+                return Err(RunError::Refused);
             }
         };
         if sends(&decision)

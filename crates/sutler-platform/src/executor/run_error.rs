@@ -31,6 +31,9 @@ pub(crate) enum RunError {
     /// Too many others write to the same document.
     #[error("other writers were first too often")]
     Contended,
+    /// The rules refuse what happened.
+    #[error("the rules refuse what happened")]
+    Refused,
     /// What follows from a decision is too large to be written.
     #[error("a commit is too large")]
     TooLarge(#[source] sutler_journal::CommitSizeError),
@@ -49,8 +52,11 @@ impl RunError {
     /// Whether the same may succeed a moment later in the same claim.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
-            Self::Record(_) | Self::Contended => true,
-            Self::Lost(_)
+            Self::Record(RecordError::Store(_)) | Self::Contended => true,
+            // A record that cannot be opened stays so.
+            Self::Record(_)
+            | Self::Refused
+            | Self::Lost(_)
             | Self::Broker(_)
             | Self::Request(_)
             | Self::NewerVersion
@@ -63,7 +69,9 @@ impl RunError {
     /// How long the operation waits before it is tried again.
     pub(crate) fn wait(&self) -> Duration {
         match self {
-            Self::Lost(_) | Self::Record(_) | Self::Broker(_) | Self::Contended => AFTER_FAULT,
+            Self::Lost(_) | Self::Record(_) | Self::Broker(_) | Self::Contended | Self::Refused => {
+                AFTER_FAULT
+            }
             Self::Request(_)
             | Self::NewerVersion
             | Self::NoInstance

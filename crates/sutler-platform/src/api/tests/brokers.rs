@@ -1,6 +1,8 @@
 //! Brokers: registered, changed, operated, deregistered.
 
-use super::{TestApi, basic, instance};
+use super::{BROKER, TestApi, basic, instance};
+use crate::author::Author;
+use crate::lifecycle::intent::Abandonment;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use sutler_journal::{Commit, Write};
@@ -235,6 +237,28 @@ async fn a_broker_is_deregistered_with_everything_by_who_may_give_that_up() {
     assert_eq!(tombstone.status, 200, "{tombstone:?}");
     let again = by("dora", reason).await;
     assert_eq!((again.status, again.word()), (404, "not_found"));
+}
+
+/// What has no instance any more could not be unbound.
+#[tokio::test]
+async fn nothing_is_bound_at_a_broker_that_is_being_deregistered() {
+    let api = TestApi::with_instance().await;
+    let abandonment = Abandonment {
+        by: Author {
+            username: "olga".to_owned(),
+            uid: "olga".to_owned(),
+            groups: Vec::new(),
+            extra: Default::default(),
+            impersonated_by: None,
+        },
+        reason: None,
+    };
+    let brokers = api.0.platform.brokers();
+    let marked = brokers.mark_abandoned(BROKER, &abandonment).await;
+    marked.expect("it is marked");
+    let body = json!({"name": "db-app", "instance": "db"});
+    let refused = api.post("/namespaces/app/bindings", body).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
 }
 
 /// Nothing is read of other brokers, however many there are.
