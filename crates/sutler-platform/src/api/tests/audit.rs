@@ -6,11 +6,11 @@ use axum::http::Request;
 use serde_json::json;
 use std::fmt::{Debug, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sutler_journal::MemoryStore;
 use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
-use sutler_records::AUDIT_TARGET;
+use sutler_records::{AUDIT_TARGET, AuditLine, AuditOutcome, audit_enabled, log_audit};
 use sutler_server::Limits;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -28,13 +28,22 @@ impl AuditLines {
     fn begin() -> (Self, DefaultGuard) {
         let lines = Self::default();
         let guard = tracing::subscriber::set_default(lines.clone());
+        // Another thread may find out at this moment that nothing wants such lines; that would hold for this one, too.
+        while !audit_enabled() || lines.last().is_empty() {
+            tracing::callsite::rebuild_interest_cache();
+            log_audit("begin", AuditOutcome::Accepted, &AuditLine::default());
+        }
+        lines.lines().clear();
         (lines, guard)
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The last line with these words, each as `field=value`.
     fn last(&self) -> String {
-        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.last().cloned().unwrap_or_default()
+        self.lines().last().cloned().unwrap_or_default()
     }
 }
 
@@ -66,8 +75,7 @@ impl Subscriber for AuditLines {
     fn event(&self, event: &Event<'_>) {
         let mut line = LineFields(String::new());
         event.record(&mut line);
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.push(line.0);
+        self.lines().push(line.0);
     }
 
     fn enter(&self, _: &Id) {}

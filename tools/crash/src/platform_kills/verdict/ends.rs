@@ -2,6 +2,7 @@
 //! deleted is gone.
 
 use super::{Evidence, MITIGATE};
+use crate::platform_kills::known_state::StoredIntent;
 use std::collections::BTreeSet;
 use sutler_journal::Outcome;
 use sutler_platform::lifecycle::intent::IntentEnd;
@@ -25,7 +26,8 @@ pub(super) fn check(evidence: &Evidence<'_>) -> Vec<String> {
         };
         // What a broker does not answer twice is given up, and goes to the ledger (T-48, T-50).
         let is_given_up = word == "failed" && evidence.silences >= 2 && verb != "delete";
-        if !order.ends.contains(&word) && !is_given_up {
+        let waits = word == "on_hold" && is_behind_failed_create(evidence, intent);
+        if !order.ends.contains(&word) && !is_given_up && !waits {
             faults.push(format!(
                 "{verb} {operation} of {} ended as {word}: {:?}",
                 order.user, intent.end
@@ -35,6 +37,16 @@ pub(super) fn check(evidence: &Evidence<'_>) -> Vec<String> {
     check_doubles(evidence, &mut faults);
     check_mitigations(evidence, &mut faults);
     faults
+}
+
+/// Whether the create of its instance failed: what was asked for after that waits for a person.
+fn is_behind_failed_create(evidence: &Evidence<'_>, intent: &StoredIntent) -> bool {
+    let mut intents = evidence.known.intents.values();
+    intents.any(|it| {
+        let is_same = intent.instance.is_some() && it.instance == intent.instance;
+        let has_failed = matches!(it.end, Some(IntentEnd::Failed(_)));
+        is_same && it.verb == "provision" && has_failed
+    })
 }
 
 fn end_word(end: &IntentEnd) -> &'static str {
