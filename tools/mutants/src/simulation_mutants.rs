@@ -2,8 +2,9 @@
 //! seeds that the tests run.
 //!
 //! The list is `tools/simulate/mutations.txt`; the copy and its switches are those of the other mutations. The seed that
-//! showed a fault last is kept with it and tried first. Faults of the platform are searched in the platform's world. What a seed does changes with the code: if it shows nothing any
-//! more, the seeds of the tests are searched, and the one that is found is printed.
+//! showed a fault last is kept with it and tried first. Faults of the platform are searched in the platform's world. What a
+//! seed does changes with the code: if it shows nothing any more, the seeds of the tests are searched, and the one that is
+//! found is printed.
 
 use crate::BoxError;
 use crate::mutation::Mutation;

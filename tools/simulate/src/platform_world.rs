@@ -3,10 +3,9 @@
 //!
 //! Read `run.rs` first. `model_broker.rs` is the broker (pure), `broker_link.rs` the way to it, `broker_side.rs` what is
 //! there and on its way; `replicas.rs` are the processes, `faults.rs` their faults, `outages.rs` those of the broker,
-//! `user.rs` the people. Invariants are
-//! checked after every commit (`checker.rs`, `instance_rules.rs`, `binding_rules.rs`), with every request
-//! (`request_rules.rs`), and at the end (`run.rs`). Not simulated: HTTP, the API and its access rules, rotation by time,
-//! jumps of the clock.
+//! `user.rs` the people. Invariants are checked after every commit (`checker.rs`, `instance_rules.rs`, `binding_rules.rs`),
+//! with every request (`request_rules.rs`), and at the end (`run.rs`). Not simulated: HTTP, the API and its access rules,
+//! rotation by time, jumps of the clock.
 
 mod binding_rules;
 mod broker_link;
