@@ -94,7 +94,11 @@ pub(super) fn transforms(input: &[u8]) -> Verdict {
                 bytes.len().checked_ilog2().unwrap_or(0)
             ))
         }
-        Err(error) => refused(&error.to_string(), input),
+        // It quotes keys and paths.
+        Err(error) => {
+            sentence(&error.to_string())?;
+            Ok(format!("{:?}", std::mem::discriminant(&error)))
+        }
     }
 }
 
