@@ -16,19 +16,16 @@ use crate::records::{
     REPLICA, Record, ReplicaRecord, SECRET, SECRET_USE, SERVICE_OFFERING, SERVICE_PLAN,
     SecretRecord, SecretUse, TypedRecord,
 };
-use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use sutler_journal::inspect::{DocumentFacts, DocumentReference, SealedReader, UnreadableError};
-use sutler_journal::{
-    IndexedDocument, Key, KeyRing, Operation, SealContext, SealError, StoreTime, Term,
-};
-use sutler_records::{Resource, SINGLETON, is_write_probe};
+use sutler_journal::{IndexedDocument, Key, KeyRing, Operation, StoreTime};
+use sutler_records::{RecordOpener, Resource, SINGLETON, read_contents, same_terms, unknown_form};
 use uuid::Uuid;
 
 /// Opens documents and operations of the platform with a key ring.
 pub struct PlatformDocumentOpener {
-    ring: Arc<KeyRing>,
+    records: RecordOpener,
     keys: PlatformKeys,
 }
 
@@ -52,14 +49,9 @@ impl PlatformDocumentOpener {
     /// Opens with these keys.
     pub fn new(ring: Arc<KeyRing>) -> Self {
         Self {
-            ring,
+            records: RecordOpener::new(ring),
             keys: PlatformKeys::default(),
         }
-    }
-
-    fn open(&self, place: SealContext<'_>, sealed: &[u8]) -> Result<Vec<u8>, UnreadableError> {
-        let opened = self.ring.open(place, sealed);
-        opened.map(|(plain, _)| plain).map_err(unreadable)
     }
 
     fn instance(&self, instance: &Instance) -> Vec<DocumentReference> {
@@ -145,11 +137,9 @@ impl PlatformDocumentOpener {
 impl SealedReader for PlatformDocumentOpener {
     fn document(&self, indexed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
         let key = &indexed.document.key;
-        if indexed.document.body.is_empty() && is_write_probe(key) {
-            // It holds nothing.
+        let Some(plain) = self.records.document(indexed)? else {
             return Ok(DocumentFacts::default());
-        }
-        let plain = self.open(SealContext::Document(key), &indexed.document.body)?;
+        };
         let opened = OpenedDocument { indexed, plain };
         let namespace = key.id(0);
         match key.kind() {
@@ -182,18 +172,7 @@ impl SealedReader for PlatformDocumentOpener {
     }
 
     fn operation(&self, operation: &Operation) -> Result<(), UnreadableError> {
-        let id = operation.row.id;
-        for (place, sealed) in [
-            (SealContext::Request(id), &operation.request),
-            (SealContext::Progress(id), &operation.progress),
-            (SealContext::Detail(id), &operation.row.detail),
-        ] {
-            // An empty value was never written.
-            if !sealed.is_empty() {
-                self.open(place, sealed)?;
-            }
-        }
-        Ok(())
+        self.records.operation(operation)
     }
 }
 
@@ -209,7 +188,7 @@ impl OpenedDocument<'_> {
         &self,
         references: impl FnOnce(&T) -> Vec<DocumentReference>,
     ) -> Result<DocumentFacts, UnreadableError> {
-        let record: Record<T> = self.read()?;
+        let record: Record<T> = read_contents(&self.plain)?;
         let operations = record.referenced_operations();
         let facts = self.facts(&record, references)?;
         Ok(DocumentFacts {
@@ -223,12 +202,12 @@ impl OpenedDocument<'_> {
         &self,
         references: impl FnOnce(&T) -> Vec<DocumentReference>,
     ) -> Result<DocumentFacts, UnreadableError> {
-        self.facts(&self.read()?, references)
+        self.facts(&read_contents(&self.plain)?, references)
     }
 
     /// The facts of the document of a periodic task.
     fn task(&self) -> Result<DocumentFacts, UnreadableError> {
-        let task: PlannedTask = self.read()?;
+        let task: PlannedTask = read_contents(&self.plain)?;
         Ok(DocumentFacts {
             points_to: Some(task.referenced_operations()),
             misfiled: !self.indexed.terms.is_empty(),
@@ -248,38 +227,10 @@ impl OpenedDocument<'_> {
         terms.extend(contents.dated_terms(StoreTime::default()));
         Ok(DocumentFacts {
             points_to: None,
-            misfiled: described(&self.indexed.terms) != described(&terms),
+            misfiled: !same_terms(&self.indexed.terms, &terms, GONE_TERM),
             refers_to: references(contents),
         })
     }
-
-    fn read<T: DeserializeOwned>(&self) -> Result<T, UnreadableError> {
-        serde_json::from_slice(&self.plain).map_err(|_| unknown_form())
-    }
-}
-
-/// Terms for comparison: without the time of an end, which depends on the moment of writing.
-fn described(terms: &[Term]) -> BTreeSet<(&str, &[u8])> {
-    let described = terms.iter().map(|term| match term.name.as_ref() {
-        GONE_TERM => (GONE_TERM, &[][..]),
-        name => (name, term.value.as_slice()),
-    });
-    described.collect()
-}
-
-fn unknown_form() -> UnreadableError {
-    UnreadableError("it has no form that this program knows: use the newer one".to_owned())
-}
-
-fn unreadable(error: SealError) -> UnreadableError {
-    UnreadableError(match error {
-        SealError::UnknownKey(id) => {
-            format!("it is sealed with the key {id:?}, which the key file does not have: add it")
-        }
-        SealError::Layout | SealError::Broken => {
-            "it was changed, or another key has the same name: restore a backup".to_owned()
-        }
-    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Reading order: [`Documents`] seals and loads what is stored, [`Decision`] is the result of a rule,
 //! [`DecisionCommit`] is the only interpreter that turns it into a commit, [`InflightCache`] hands a
 //! committed operation to the engine of the same process, `wait.rs` and `run_end.rs` are the two sides
-//! of its end. [`PeriodicTask`] and [`Collections`] serve extensions; [`AuditRecord`] is the audit trail.
+//! of its end. [`RecordOpener`] opens records for checks of a store. [`PeriodicTask`] and [`Collections`] serve extensions; [`AuditRecord`] is the audit trail.
 
 mod audit;
 mod audit_log;
@@ -17,6 +17,7 @@ mod inflight;
 mod key_check;
 mod periodic;
 mod realms;
+mod record_opener;
 mod retention;
 mod run_end;
 mod store_clock;
@@ -48,6 +49,7 @@ pub use periodic::{
     TaskContext, TaskDocument, TaskError, TaskResult, TaskStatus,
 };
 pub use realms::{realms, realms_with_same_keys};
+pub use record_opener::{RecordOpener, read_contents, same_terms, unknown_form};
 pub use retention::{FeedRetention, Retention};
 pub use run_end::{EndContext, EndResult, EndedResource, RunEnd};
 pub use store_clock::StoreClock;
