@@ -22,7 +22,7 @@ use sutler_journal::{
 use sutler_records::RecordError;
 
 /// Writes that may find that another writer was first.
-const TRIES_MAX: usize = 20;
+pub(crate) const TRIES_MAX: usize = 20;
 
 /// What an event of an orphan led to.
 #[derive(Clone, Debug)]
@@ -68,81 +68,85 @@ pub(crate) async fn change_orphan(
     orphan: &OrphanKey,
     event: &OrphanEvent,
 ) -> Result<OrphanOutcome, OrphanChangeError> {
-    change_orphan_if(context, orphan, event, |commit| commit).await
-}
-
-/// The same, under further expectations of the caller.
-///
-/// # Errors
-/// See [`OrphanChangeError`].
-pub(crate) async fn change_orphan_if(
-    context: &PlatformContext,
-    orphan: &OrphanKey,
-    event: &OrphanEvent,
-    extend: impl Fn(Commit) -> Commit,
-) -> Result<OrphanOutcome, OrphanChangeError> {
-    let records = &context.records;
-    let lane = records.keys.orphan(orphan);
     for _ in 0..TRIES_MAX {
-        let was = records.load::<OrphanRecord>(&lane).await?;
-        let record = match &was.state {
-            Record::Present(record) => record.as_ref().clone(),
-            Record::Newer(_) => return Err(OrphanChangeError::NewerVersion),
-            Record::Absent => return Err(OrphanEventError::NotFound.into()),
-        };
-        let now = records.now();
-        let decision = orphan::decide(Some(record.orphan), event.clone(), now)?;
-        let mut next = OrphanRecord {
-            orphan: decision.next,
-            operation: record.operation,
-            has_secrets: record.has_secrets,
-        };
-        let mut changes = Vec::new();
-        for effect in &decision.effects {
-            match effect {
-                OrphanEffect::Start(wait) => {
-                    let id = OperationId(fresh_uuid());
-                    next.operation = Some(id);
-                    changes.push(OperationChange::Start {
-                        id,
-                        verb: MITIGATE,
-                        start: Start::Ready(Due::In(*wait)),
-                        request: Box::new(mitigation(&next.orphan, now)),
-                    });
-                }
-                OrphanEffect::AgainAfter(_) => {
-                    changes.extend(next.operation.map(OperationChange::Wake));
-                }
-                OrphanEffect::End => {
-                    let end = IntentEnd::Cancelled(CancelledBy::Delete(Default::default()));
-                    let ended = next.operation.take();
-                    changes.extend(ended.map(|id| OperationChange::End(id, end)));
-                }
-                // What waits is notified after the commit.
-                OrphanEffect::NotifyInstance(..)
-                | OrphanEffect::Send
-                | OrphanEffect::Poll
-                | OrphanEffect::PollAfter(_)
-                | OrphanEffect::Alert(_) => {}
-            }
-        }
-        let scrubbed = ScrubbedOperations::read(records, &changes, None).await?;
-        let writer = OperationWriter {
-            records,
-            lane: &lane,
-            queue: &broker_queue(orphan.broker),
-            scrubbed: &scrubbed,
-        };
-        let commit = put_orphan(records, extend(Commit::new()), &was, next.clone());
-        if written(context, writer.add_to(commit, changes, None)).await? {
-            notify(context, orphan, &decision.effects).await;
-            return Ok(OrphanOutcome {
-                orphan: next,
-                reply: decision.reply,
-            });
+        if let Some(outcome) = try_change_orphan(context, orphan, event, Commit::new()).await? {
+            return Ok(outcome);
         }
     }
     Err(OrphanChangeError::Contended)
+}
+
+/// Decides an event of a row as it is stored, and commits it with what the commit has already, e.g. expectations of the
+/// caller. `None`: another writer was first, or an expectation does not hold; read again.
+///
+/// # Errors
+/// See [`OrphanChangeError`].
+pub(crate) async fn try_change_orphan(
+    context: &PlatformContext,
+    orphan: &OrphanKey,
+    event: &OrphanEvent,
+    commit: Commit,
+) -> Result<Option<OrphanOutcome>, OrphanChangeError> {
+    let records = &context.records;
+    let lane = records.keys.orphan(orphan);
+    let was = records.load::<OrphanRecord>(&lane).await?;
+    let record = match &was.state {
+        Record::Present(record) => record.as_ref().clone(),
+        Record::Newer(_) => return Err(OrphanChangeError::NewerVersion),
+        Record::Absent => return Err(OrphanEventError::NotFound.into()),
+    };
+    let now = records.now();
+    let decision = orphan::decide(Some(record.orphan), event.clone(), now)?;
+    let mut next = OrphanRecord {
+        orphan: decision.next,
+        operation: record.operation,
+        has_secrets: record.has_secrets,
+    };
+    let mut changes = Vec::new();
+    for effect in &decision.effects {
+        match effect {
+            OrphanEffect::Start(wait) => {
+                let id = OperationId(fresh_uuid());
+                next.operation = Some(id);
+                changes.push(OperationChange::Start {
+                    id,
+                    verb: MITIGATE,
+                    start: Start::Ready(Due::In(*wait)),
+                    request: Box::new(mitigation(&next.orphan, now)),
+                });
+            }
+            OrphanEffect::AgainAfter(_) => {
+                changes.extend(next.operation.map(OperationChange::Wake));
+            }
+            OrphanEffect::End => {
+                let end = IntentEnd::Cancelled(CancelledBy::Delete(Default::default()));
+                let ended = next.operation.take();
+                changes.extend(ended.map(|id| OperationChange::End(id, end)));
+            }
+            // What waits is notified after the commit.
+            OrphanEffect::NotifyInstance(..)
+            | OrphanEffect::Send
+            | OrphanEffect::Poll
+            | OrphanEffect::PollAfter(_)
+            | OrphanEffect::Alert(_) => {}
+        }
+    }
+    let scrubbed = ScrubbedOperations::read(records, &changes, None).await?;
+    let writer = OperationWriter {
+        records,
+        lane: &lane,
+        queue: &broker_queue(orphan.broker),
+        scrubbed: &scrubbed,
+    };
+    let commit = put_orphan(records, commit, &was, next.clone());
+    if !written(context, writer.add_to(commit, changes, None)).await? {
+        return Ok(None);
+    }
+    notify(context, orphan, &decision.effects).await;
+    Ok(Some(OrphanOutcome {
+        orphan: next,
+        reply: decision.reply,
+    }))
 }
 
 /// Whether a commit was written; `false`: another writer was first.

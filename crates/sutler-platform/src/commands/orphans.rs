@@ -6,13 +6,10 @@ use crate::author::Author;
 use crate::brokers::BrokerViewError;
 use crate::context::PlatformContext;
 use crate::lifecycle::orphan::{ForgetReason, OrphanEvent, OrphanKey};
-use crate::orphan_events::{OrphanChangeError, OrphanOutcome, change_orphan, change_orphan_if};
+use crate::orphan_events::{OrphanOutcome, TRIES_MAX, change_orphan, try_change_orphan};
 use crate::platform::Platform;
 use crate::records::{ORPHAN, OrphanRecord};
-use sutler_journal::{List, Position};
-
-/// Looks at a broker that may have changed meanwhile.
-const VIEWS_MAX: usize = 5;
+use sutler_journal::{Commit, List, Position};
 
 impl Platform {
     /// A page of the ledger, by broker and ids.
@@ -60,7 +57,7 @@ pub(crate) async fn retry(
     context: &PlatformContext,
     key: &OrphanKey,
 ) -> Result<OrphanOutcome, CommandError> {
-    for _ in 0..VIEWS_MAX {
+    for _ in 0..TRIES_MAX {
         let view = match context.brokers.view(key.broker).await {
             Ok(view) if view.registration.deregistering.is_none() => view,
             Ok(_) | Err(BrokerViewError::NotRegistered(_)) => {
@@ -69,10 +66,10 @@ pub(crate) async fn retry(
             Err(error) => return Err(error.into()),
         };
         // A deregistration that begins meanwhile leaves the row to a person.
-        let registered = |commit| view.expect_registered(commit);
-        match change_orphan_if(context, key, &OrphanEvent::Retry, registered).await {
-            Err(OrphanChangeError::Contended) => {}
-            changed => return Ok(changed?),
+        let commit = view.expect_registered(Commit::new());
+        let changed = try_change_orphan(context, key, &OrphanEvent::Retry, commit).await?;
+        if let Some(outcome) = changed {
+            return Ok(outcome);
         }
     }
     Err(CommandError::Contended)

@@ -75,11 +75,11 @@ pub(crate) async fn binding_commit(
             }
             BindingEffect::RecordOrphan(orphan) => {
                 let orphan = change.new_orphan(orphan);
-                let sources = change
+                let mut sources = change
                     .instance
                     .sources()
                     .chain(&next.spec.parameter_sources);
-                let has_secrets = sources.count() > 0;
+                let has_secrets = sources.next().is_some();
                 add_new_orphan(records, commit, (orphan, has_secrets), change.now).await?
             }
             BindingEffect::Start(..)

@@ -58,14 +58,20 @@ async fn the_words_of_a_rejection_are_kept_without_values_of_secrets() {
     assert!(!format!("{statement:?}").contains(CANARY), "{statement:?}");
 }
 
-#[tokio::test(start_paused = true)]
-async fn later_answers_are_kept_without_them_too() {
+/// A platform with an instance `db` that has parameters from a secret.
+async fn with_live_instance() -> TestPlatform {
     let platform = TestPlatform::start().await;
     put_secret(&platform, CANARY).await;
     let mut wanted = small("db", json!({}));
     wanted.parameter_sources = vec![source()];
     let created = platform.create(&wanted, "carla").await;
     platform.end_of(&created.instance, accepted(&created)).await;
+    platform
+}
+
+#[tokio::test(start_paused = true)]
+async fn later_answers_are_kept_without_them_too() {
+    let platform = with_live_instance().await;
     let words = r#"{"state":"failed","description":"CANARY-hunter2 is wrong"}"#;
     let (accepting, failing) = (Reply::Now(202, "{}"), Reply::Now(200, words));
     platform.broker.answers([accepting, failing]);
@@ -136,12 +142,7 @@ async fn no_words_are_kept_with_an_orphan_that_may_have_values_of_secrets() {
 
 #[tokio::test(start_paused = true)]
 async fn no_words_are_kept_with_an_orphan_whose_secret_was_deleted() {
-    let platform = TestPlatform::start().await;
-    put_secret(&platform, CANARY).await;
-    let mut wanted = small("db", json!({}));
-    wanted.parameter_sources = vec![source()];
-    let created = platform.create(&wanted, "carla").await;
-    platform.end_of(&created.instance, accepted(&created)).await;
+    let platform = with_live_instance().await;
     platform.broker.answers([Reply::Held]);
     let (namespace, db, init) = (namespace(), name("db"), name("init"));
     let given_up = person("olga").into();
